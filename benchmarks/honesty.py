@@ -50,11 +50,12 @@ from sklearn.model_selection import cross_val_predict, train_test_split
 from marmix import MARClassifierCV, evaluation
 from marmix.app.cautions import FEW, Grounds, cautions, verdict
 from marmix.app.findings import Caution, Interval
+from marmix.app.fit import fit_file
+from marmix.app.progress import Progress
+from marmix.app.survey import Options
 from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable
-from marmix.journey import FitOptions, Progress, fit_file
-from marmix.tables.writing import write_table
 
 
 class Family(NamedTuple):
@@ -265,8 +266,10 @@ def through_file(X, z, y):
         folder = Path(name)
         columns = {f"x{i}": x.tolist() for i, x in enumerate(X.T)}
         labels = ["" if k < 0 else f"class {k:02d}" for k in z.tolist()]
-        write_table(folder / "rows.csv", columns | {"label": labels})
-        options = FitOptions(data=folder / "rows.csv", label="label", out=folder / "out")
+        with open(folder / "rows.csv", "w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file)
+            rows.writerows([[*columns, "label"], *zip(*columns.values(), labels, strict=True)])
+        options = Options(data=folder / "rows.csv", label="label", out=folder / "out")
         fit_file(options, Progress(quiet=True), agree=lambda survey: True)
         summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
         with open(folder / "out" / "imputed.csv", newline="", encoding="utf-8") as file:

@@ -89,7 +89,7 @@ def show_images(figure, digits):
 def report(page, picture):
     """Run `marmix demo` on the file of tumours, keep its report, and photograph the upper part of it."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "marmix", "demo", "--splits", "0", "--quiet", "--out", "marmix-demo"]
+        command = [sys.executable, "-m", "marmix", "demo", "--quiet", "--out", "marmix-demo"]
         subprocess.run(command, cwd=folder, check=True)
         shutil.copy(Path(folder) / "marmix-demo" / "report.html", page)
     from playwright.sync_api import sync_playwright

@@ -113,11 +113,11 @@ def few_candidates(long):
 
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory, few_candidates):
-    """The folder that ``marmix demo`` wrote, its figures drawn, and what it printed as JSON, without the scoreboard."""
+    """The folder that ``marmix demo`` wrote, its figures drawn, and what it printed as JSON."""
     folder, printed = tmp_path_factory.mktemp("demonstration") / "out", io.StringIO()
     with redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundaryWarning)
-        assert main(["demo", "--out", str(folder), "--json", "--splits", "0"]) == 0
+        assert main(["demo", "--out", str(folder), "--json"]) == 0
     return SimpleNamespace(folder=folder, printed=json.loads(printed.getvalue()))
 
 

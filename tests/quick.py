@@ -1,4 +1,4 @@
-"""What makes fits and reports small in a short run: few candidates, small rivals, few draws, figures that are not drawn."""
+"""What makes fits and reports small in a short run: few candidates, folds, rivals and draws, and figures that are not drawn."""
 
 import base64
 import os
@@ -7,12 +7,22 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from marmix import MARLogisticRegression
-from marmix.selection.candidates import default_candidates
+from marmix.app import analyse, models
+from marmix.evaluation import forests
+from marmix.selection import comparison
+from marmix.selection.candidates import default_candidates, default_rivals
 
 _PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 )
 _FILES = {"png": _PIXEL, "svg": b'<svg xmlns="http://www.w3.org/2000/svg"/>'}
+_USUAL = [  # as users have it
+    (models, "default_candidates", default_candidates),
+    (comparison, "default_rivals", default_rivals),
+    (forests, "_TREES", forests._TREES),
+    (analyse, "_DRAWS", analyse._DRAWS),
+    (analyse, "FOLDS", analyse.FOLDS),
+]
 
 
 def few(*args, kind="auto", **kwargs):
@@ -33,14 +43,19 @@ def two(*args, **kwargs):
 
 
 def small_fits(patch, tiny=False):
-    """`marmix fit` compares one candidate of each model, with rivals of a few trees and few draws; if tiny, two and one rival."""
+    """`marmix fit` compares one candidate of each model in two folds, with small rivals; if tiny, two and one rival."""
     rivals = {"logistic regression": LogisticRegression(), "random forest": RandomForestClassifier(10, random_state=0)}
     if tiny:
         del rivals["random forest"]
-    patch.setattr("marmix.journey.fit.default_candidates", two if tiny else few)
-    patch.setattr("marmix.selection.comparison.default_rivals", lambda *args: rivals)
-    patch.setattr("marmix.evaluation.forests._TREES", 5 if tiny else 30)
-    patch.setattr("marmix.journey.findings._DRAWS", 20)
+    small = (two if tiny else few, lambda *args: rivals, 5 if tiny else 30, 20, 2)
+    for (module, name, _), value in zip(_USUAL, small, strict=True):
+        patch.setattr(module, name, value)
+
+
+def usual_fits(patch):
+    """`marmix fit` does what it does for users."""
+    for module, name, value in _USUAL:
+        patch.setattr(module, name, value)
 
 
 def undrawn_figures(patch):

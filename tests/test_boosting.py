@@ -14,10 +14,8 @@ from sklearn.metrics import log_loss
 import marmix
 from marmix import BoundaryWarning, MARBoostingClassifier, Mechanism
 from marmix.core.measures import MEASURES
-from marmix.datasets import make_mar_mixture
 from marmix.objectives import CURVATURE_FLOOR, LARGEST_SLOPE, MissingnessObjective
 from marmix.persistence import ContainerError
-from marmix.selection.candidates import boosting_installed
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -112,17 +110,6 @@ def test_the_curvature_is_that_of_lightgbm_plus_the_expected_one_of_the_mechanis
     np.testing.assert_allclose(curvature, expected[:, 1] if classes == 2 else expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-def test_what_the_libraries_get_is_the_gradient_in_single_precision(classes):
-    y, scores = random_rows(classes, n=20_000)
-    objective = MissingnessObjective(y, label_rounds=0)
-    gradient, curvature = objective.lightgbm(scores)
-    assert gradient.dtype == np.float32
-    for got, expected in zip((gradient, curvature), objective.terms(scores), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=2e-4, atol=1e-6)
-    assert objective.rounds == 1
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_weights_multiply_and_relabelling_permutes(classes):
     y, scores = random_rows(classes)
@@ -157,21 +144,6 @@ def test_without_the_mechanism_lightgbm_fits_as_with_its_own_objective(classes, 
     np.testing.assert_allclose(proba, own.predict(X), rtol=0, atol=1e-6)
 
 
-def test_the_objective_given_to_lightgbm_holds_the_mechanism_of_the_last_rounds(two):
-    objective = MissingnessObjective(np.where(two.missing, -1, two.y))
-    rows = lightgbm.Dataset(two.X, np.zeros(len(two.y)), init_score=objective.init_score)
-    params = {
-        "objective": objective.lightgbm,
-        "max_delta_step": 1.0,
-        "num_leaves": 4,
-        "verbosity": -1,
-        "num_threads": 1,
-    }
-    lightgbm.train(params, rows, 20)
-    assert objective.rounds == 20
-    assert objective.mechanism.alpha[1] > 1.0
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_xgboost_takes_the_objective(classes, two, three):
     xgboost = pytest.importorskip("xgboost")
@@ -201,24 +173,6 @@ def test_the_slope_stays_within_bounds_and_never_prefers_labels_of_unclear_rows(
     assert MissingnessObjective(opposite).profile(scores).alpha[1] == 0.0
     rate = MissingnessObjective(opposite).profile(scores).missing_proba(np.zeros((1, 2)))[0]
     assert rate == pytest.approx(np.mean(clear), rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"sample_weight": [1.0]}, "sample_weight"),
-        ({"covariates": np.zeros((3, 1))}, "covariates"),
-        ({"mechanism": Mechanism("entropy", (0.0, 0.0, 0.0))}, "covariates"),
-    ],
-)
-def test_the_objective_refuses_what_does_not_fit(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        MissingnessObjective([0, 1, -1, 0], **arguments)
-
-
-def test_the_objective_refuses_scores_of_another_shape():
-    with pytest.raises(ValueError, match=r"\(4,\)"):
-        MissingnessObjective([0, 1, -1, 0]).lightgbm(np.zeros((4, 2)))
 
 
 # The estimator
@@ -255,26 +209,6 @@ def test_unlabelled_rows_help_where_difficulty_explains_the_missing_labels():
             fit = MARBoostingClassifier(mechanism_weight=weight).fit(X, y)
             losses[weight] += log_loss(y_new, fit.predict_proba(X_new)) / 2
     assert losses["auto"] < losses[0.0] - 0.01
-
-
-def test_held_out_rows_are_predicted_as_well_as_new_rows_where_the_mechanism_is_ignored():
-    rows = make_mar_mixture(1000, distribution="laplace", n_features=4, random_state=1002)
-    new = make_mar_mixture(4000, distribution="laplace", n_features=4, random_state=2)
-    fit = MARBoostingClassifier(link=None).fit(rows.data, rows.target)
-    of_held_out = -(rows.posterior * np.log(fit.held_out_proba_)).sum(axis=1).mean()
-    of_new = -(new.posterior * np.log(fit.predict_proba(new.data))).sum(axis=1).mean()
-    assert of_new < of_held_out + 0.02
-
-
-def test_a_mechanism_that_explains_nothing_changes_next_to_nothing():
-    X, _, truth = curved(600, seed=3)
-    X_new, _, y_new = curved(4000, seed=4)
-    y = np.where(np.random.default_rng(0).uniform(size=600) < 0.5, -1, truth)
-    losses = [
-        log_loss(y_new, MARBoostingClassifier(mechanism_weight=weight).fit(X, y).predict_proba(X_new))
-        for weight in (0.0, "auto")
-    ]
-    assert losses[1] < losses[0] + 0.02
 
 
 def test_choice_of_rounds_and_weight_leaves_its_evidence():
@@ -380,46 +314,6 @@ def test_missing_values_and_categories_carry_information():
     np.testing.assert_array_equal(clone(fit).fit(table, y).predict_proba(table), fit.predict_proba(frame))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"categorical_features": [0]}, "whole numbers from 0"),
-        ({"categorical_features": "all"}, "categorical_features='all'"),
-        ({"categorical_features": ["no"]}, "categorical_features has 'no'"),
-        ({"n_estimators": 0}, "n_estimators=0"),
-        ({"n_estimators": "many"}, "n_estimators='many'"),
-        ({"mechanism_weight": 2.0}, "mechanism_weight=2.0"),
-        ({"num_leaves": 1}, "num_leaves=1"),
-        ({"learning_rate": 0.0}, "learning_rate=0.0"),
-        ({"cv": 1}, "cv=1"),
-        ({"cv": None}, "cv=None"),
-        ({"mechanism_features": [0]}, "has missing values"),
-        ({"link": "probit"}, "link='probit'"),
-    ],
-)
-def test_refusals_name_the_option_and_leave_the_estimator_as_it_was(settings, message):
-    X, y, _ = curved(100)
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    frame.loc[3, "a"] = np.nan
-    fit = MARBoostingClassifier(**FIXED).fit(X, y)
-    before = dict(vars(fit))
-    with pytest.raises(ValueError, match=message):
-        fit.set_params(**{"n_estimators": "auto"} | settings).fit(frame, y)
-    assert vars(fit)["model_"] is before["model_"]
-    np.testing.assert_array_equal(vars(fit)["transduction_"], before["transduction_"])
-
-
-def test_infinity_is_refused_and_missing_values_are_not():
-    X, y, _ = curved(100)
-    fit = MARBoostingClassifier(**FIXED).fit(X, y)
-    gaps = np.where(X > 1.0, np.nan, X)
-    assert np.isfinite(fit.predict_proba(gaps)).all()
-    for call in (lambda X: fit.predict_proba(X), lambda X: clone(fit).fit(X, y)):
-        with pytest.raises(ValueError, match="infinity in column 'x0'"):
-            call(np.where(X > 1.0, np.inf, X))
-
-
 @pytest.mark.parametrize("labels", [[0, 1], [0, 0, 1], [0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]])
 def test_very_few_labels(labels):
     X, _, _ = curved(60)
@@ -444,14 +338,6 @@ def test_folds_that_hold_out_all_labels(settings):
     fit = MARBoostingClassifier(**settings).fit(X, y)
     assert np.isfinite(fit.predict_proba(X)).all()
     assert np.isfinite(fit.held_out_proba_[:10]).all()
-
-
-def test_progress_is_reported(capsys):
-    X, y, _ = curved(100)
-    MARBoostingClassifier(max_estimators=30, verbose=2).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert any("round 10: held-out loss" in line for line in lines)
-    assert any("weight 0.03: " in line for line in lines)
 
 
 def test_separable_classes_and_all_labels():
@@ -490,32 +376,6 @@ def test_every_measure_and_link_can_be_fitted(uncertainty):
     assert uncertainty == "signed-margin" or np.corrcoef(q, y < 0)[0, 1] > 0.1  # labels are missing on both sides
 
 
-def test_methods_of_the_siblings(clf):
-    X, y, _ = CURVED
-    proba = clf.predict_proba(X)
-    np.testing.assert_allclose(clf.decision_function(X), np.log(proba[:, 1] / proba[:, 0]), rtol=1e-9)
-    np.testing.assert_array_equal(clf.predict(X), (proba[:, 1] > 0.5).astype(int))
-    entropy = -(proba * np.log(proba)).sum(axis=1)
-    np.testing.assert_allclose(clf.uncertainty(X), entropy, rtol=1e-9)
-    eta = clf.alpha_[0] + clf.alpha_[1] * entropy
-    np.testing.assert_allclose(clf.missing_proba(X), 1 / (1 + np.exp(-eta)), rtol=1e-9)
-    labelled = y >= 0
-    assert clf.loglik_ignorable_ == pytest.approx(-log_loss(y[labelled], proba[labelled], normalize=False), rel=1e-9)
-    q = clf.missing_proba(X)
-    assert clf.loglik_missing_ == pytest.approx(np.log(np.where(labelled, 1 - q, q)).sum(), rel=1e-9)
-    np.testing.assert_array_equal(clf.impute(X, y), clf.transduction_)
-    assert clf.fitted_to(X, y)
-    assert not clf.fitted_to(X[::-1], y)
-    text = clf.summary().as_text()
-    assert "gradient-boosted" in text
-    assert "weight 0.1" in text
-    for refused in (lambda: clf.inference(X, y), lambda: clf.aic(), lambda: clf.bic(X, y)):
-        with pytest.raises(TypeError, match="tree"):
-            refused()
-    with pytest.raises(ValueError, match="tree"):
-        clf.to_sklearn()
-
-
 def test_rows_in_a_file_are_fitted_as_in_memory(clf, tmp_path, monkeypatch):
     X, y, _ = CURVED
     np.save(tmp_path / "X.npy", X)
@@ -540,12 +400,6 @@ def test_rows_elsewhere_are_predicted_there_and_refused_by_fit(clf):
     np.testing.assert_array_equal(clf.predict_proba(chunks).compute(), clf.predict_proba(X))
     with pytest.raises(TypeError, match="on a cluster"):
         clone(clf).fit(chunks, y)
-
-
-def test_fit_without_lightgbm_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"marmix\[boost\]"):
-        MARBoostingClassifier().fit(*CURVED[:2])
 
 
 # Saved models
@@ -591,12 +445,3 @@ def test_trees_that_cannot_be_evaluated_are_refused(name, place, value, tabular,
         edit(path, "model", "fitted", "theta", name, wrong)
         with pytest.raises(ContainerError):
             marmix.load(path)
-
-
-def test_a_lightgbm_that_does_not_load_is_no_candidate_and_the_error_says_what_to_install(tmp_path, monkeypatch):
-    (tmp_path / "lightgbm.py").write_text("raise OSError('libomp.dylib not found')", encoding="utf-8")
-    monkeypatch.delitem(sys.modules, "lightgbm", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert not boosting_installed()
-    with pytest.raises(ImportError, match=r"libomp\.dylib not found.*brew install libomp"):
-        MARBoostingClassifier().fit(np.arange(8.0)[:, None], [0, 1] * 4)

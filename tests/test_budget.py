@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
-from marmix.inference import hypotheses
+from marmix.app.facts import inference_of
+from marmix.app.models import Model
 from marmix.inference.fitted import too_many_parameters
 from marmix.inference.hypotheses import HypothesisTest
-from marmix.journey.choosing import Model
-from marmix.journey.findings import inference_of, missingness_facts
 from marmix.selection.average import TOO_MANY
 from marmix.selection.candidates import crowded, default_candidates, default_rivals, fit_one
 
@@ -96,7 +95,7 @@ def test_more_parameters_than_rows_have_no_intervals_and_cost_no_matrix(wide, no
     assert f"{estimator.model_.n_parameters} parameters" in reason
     assert "120" in reason
     tracemalloc.start()
-    result = inference_of(Model(None, [estimator], np.arange(2), X, X), y)
+    result = inference_of(Model(None, [estimator], np.arange(2)), X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert reason in result
@@ -123,25 +122,6 @@ def test_draws_of_candidates_with_too_many_parameters_are_those_of_their_calibra
     assert result.notes == [TOO_MANY.format("only the calibration")]
     cv.held_out_proba_ = None  # as of a saved average
     assert cv.sensitivity(X, y, n_draws=20).notes == [TOO_MANY.format("nothing")]
-
-
-@pytest.mark.parametrize("thorough", [False, True])
-def test_a_p_value_is_simulated_only_in_a_thorough_analysis(monkeypatch, thorough):
-    monkeypatch.setattr("marmix.journey.findings._RESAMPLES", 19)
-    simulated, shares = [], []
-
-    def simulate(*args, **options):
-        simulated.append(args)
-        raise ValueError("no sample")
-
-    monkeypatch.setattr(hypotheses, "simulate", simulate)
-    X, y = rows(60, 3, 2)
-    estimator = MARGaussianMixture(covariance_type="tied", link="logit", n_init=1).fit(X, y)
-    model = Model(None, [estimator], np.arange(2), X, X)
-    facts = missingness_facts(model, estimator.inference(X, y), thorough=thorough, report=shares.append)
-    assert len(simulated) == 19 * thorough
-    assert shares == [i / 19 for i in range(1, 20)] * thorough
-    assert ("chi-square(1)" in facts.test) is not thorough  # as no sample could be fitted, Wald's test takes its place
 
 
 def test_a_simulated_p_value_at_its_floor_is_only_known_to_be_smaller():
@@ -205,10 +185,3 @@ def test_if_the_first_candidate_fails_another_is_fitted_whatever_the_time(clock)
     failing = {"bad": MARLogisticRegression(mechanism_features=[0], link="logit", shape=-1.0), **CANDIDATES}
     clf = MARClassifierCV(estimators=failing, cv=2, time_limit=1e-9).fit(X, y)
     assert len(clf.estimators_) == 1
-
-
-@pytest.mark.parametrize("limit", [0, -1.0, "10m", True, float("nan")])
-def test_a_time_limit_is_a_positive_number(limit):
-    X, y = rows(20, 2, 2)
-    with pytest.raises(ValueError, match="time_limit"):
-        MARClassifierCV(estimators=CANDIDATES, time_limit=limit).fit(X, y)

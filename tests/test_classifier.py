@@ -123,18 +123,6 @@ def test_both_solvers_reach_one_maximum_for_two_classes(covariance_type, uncerta
 
 
 @pytest.mark.pairs
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("uncertainty", ["entropy", "log-entropy", "gini"])
-@pytest.mark.parametrize("covariance_type", ["full", "tied"])
-def test_both_solvers_reach_one_maximum_for_three_classes(covariance_type, uncertainty, link, three):
-    """Margin and discriminant have kinks where the second and third class tie, and either solver may stop at one."""
-    lbfgs, ecm = both_solvers(three, covariance_type=covariance_type, measure=uncertainty, link=link)
-    assert lbfgs.converged_
-    assert ecm.converged_
-    assert lbfgs.loglik_ == pytest.approx(ecm.loglik_, abs=1e-6 * len(three.y))
-
-
-@pytest.mark.pairs
 @pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
 @pytest.mark.parametrize(("link", "uncertainty"), list(itertools.product(LINKS, MEASURES)))
 def test_a_mechanism_is_never_worse_than_none(link, uncertainty, solver, simulate):
@@ -219,13 +207,6 @@ def test_fitted_values_as_start_lead_back_to_the_maximum(covariance_type, n_comp
     assert again.loglik_ == pytest.approx(first.loglik_, abs=1e-6 * len(three.y))
 
 
-def test_a_warm_start_of_other_classes_is_refused(two, three):
-    clf = MARGaussianMixture(warm_start=True, link="logit").fit(two.X, two.y)
-    for X, y in ((three.X, three.y), (two.X[:, :1], two.y)):
-        with pytest.raises(ValueError, match=r"warm_start=True.*must be those of the previous fit"):
-            clf.fit(X, y)
-
-
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_k_means_finds_the_same_maximum_where_classes_are_apart(covariance_type, simulate):
     data = simulate(classes=3, distance=6.0, seed=4, alpha=(2.0, -3.0))
@@ -234,18 +215,6 @@ def test_k_means_finds_the_same_maximum_where_classes_are_apart(covariance_type,
     kmeans = MARGaussianMixture(**options, init="kmeans", random_state=0).fit(data.X, data.y)
     assert kmeans.loglik_ == pytest.approx(labelled.loglik_, abs=1e-6 * len(data.y))
     np.testing.assert_array_equal(kmeans.transduction_, labelled.transduction_)
-
-
-@pytest.mark.long
-def test_k_means_of_many_rows_does_not_forget_the_few_labels(simulate):
-    """One label a class among so many rows that k-means looks at some of them only."""
-    data = simulate(n=60_000, classes=3, distance=6.0)
-    y = np.full(len(data.y), -1)
-    for k in range(3):
-        y[np.flatnonzero(data.truth == k)[100]] = k
-    for seed in range(8):
-        fitted = MARGaussianMixture(init="kmeans", link=None, covariance_type="tied", random_state=seed).fit(data.X, y)
-        assert np.mean(fitted.predict(data.X) == data.truth) > 0.99
 
 
 def test_more_starts_are_never_worse(simulate):
@@ -280,13 +249,6 @@ def test_a_callable_of_the_same_formula_gives_the_same_fit(measure, solver, thre
     np.testing.assert_allclose(
         callable_.uncertainty(three.X), gini_of(callable_.predict_log_proba(three.X)), atol=1e-12
     )
-
-
-def test_a_callable_of_the_wrong_shape_is_refused(three):
-    with pytest.raises(ValueError, match=r"measure: the callable returned shape \(300, 3\) for 300 rows"):
-        MARGaussianMixture(measure=lambda log_tau: log_tau).fit(three.X, three.y)
-    with pytest.raises(ValueError, match=r"measure: the callable's gradient has shape \(3,\)"):
-        MARGaussianMixture(measure=lambda log_tau: (log_tau[:, 0], log_tau[0])).fit(three.X, three.y)
 
 
 # What it does not depend on
@@ -383,17 +345,6 @@ def test_parameters_are_recovered_from_many_rows(shape, alpha, solver, simulate)
     assert (np.abs([*fitted.alpha_, fitted.shape_] - truth) < 4 * errors).all()
 
 
-def test_modelling_the_mechanism_beats_ignoring_it_where_hard_rows_lose_their_labels(simulate):
-    """Over twenty samples, in the error of labels imputed: what the library is for."""
-    errors = {"logit": [], None: []}
-    for seed in range(20):
-        data = simulate(n=100, distance=1.5, alpha=(3.0, -8.0), seed=seed)
-        for link, link_errors in errors.items():
-            fitted = MARGaussianMixture(covariance_type="tied", link=link).fit(data.X, data.y)
-            link_errors.append(np.mean(fitted.transduction_ != data.truth))
-    assert np.mean(errors["logit"]) < np.mean(errors[None])
-
-
 # What it says
 
 
@@ -405,30 +356,3 @@ def test_the_decision_function_of_two_classes_is_the_log_odds_of_the_second(two)
     np.testing.assert_array_equal(fitted.classes_[(decision > 0).astype(int)], fitted.predict(two.X))
     assert decision[np.argmin(np.linalg.norm(two.X - fitted.means_[1], axis=1))] > 0
     assert decision[np.argmin(np.linalg.norm(two.X - fitted.means_[0], axis=1))] < 0
-
-
-def test_the_decision_function_of_three_classes_is_largest_for_the_predicted_one(three):
-    fitted = MARGaussianMixture(link="logit").fit(three.X, three.y)
-    decision = fitted.decision_function(three.X)
-    assert decision.shape == (len(three.X), 3)
-    np.testing.assert_array_equal(decision, fitted.predict_log_proba(three.X))
-    np.testing.assert_array_equal(fitted.classes_[decision.argmax(axis=1)], fitted.predict(three.X))
-
-
-@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
-def test_verbosity_is_as_asked_for(solver, two, capsys):
-    options = {"solver": solver, "link": "logit", "random_state": 0}
-    fitted = MARGaussianMixture(**options, verbose=0).fit(two.X, two.y)
-    assert capsys.readouterr().out == ""
-    MARGaussianMixture(**options, verbose=1, n_init=2).fit(two.X, two.y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("start 1")
-    assert lines[1].startswith("start 2")
-    MARGaussianMixture(**options, verbose=2).fit(two.X, two.y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == fitted.n_iter_ + 1
-    said = [float(line.rsplit(" ", 1)[1]) for line in lines[:-1]]
-    np.testing.assert_allclose(said, fitted.trace_[1:], atol=1e-6)
-    assert lines[-1].startswith("start 1")
-    assert f"log-likelihood {fitted.loglik_:.6f} after {fitted.n_iter_} iterations" in lines[-1]

@@ -184,7 +184,7 @@ def test_threads_change_no_bit(rows):
     results = []
     for threads in (1, 2, 5):
         cuts = [slice(0, 1500), slice(1500, 1500), slice(1500, 5000)]
-        holder = cluster.Holder([0, 1, 2], [[(X[rows], y[rows], None)] for rows in cuts], threads)
+        holder = cluster.Holder([0, 1, 2], [[(X[rows], y[rows], None, None)] for rows in cuts], threads)
         steps = [("number", (False, fit.classes_)), ("enter", (frame, NO_COVARIATES)), ("share", (7, scores))]
         holder.perform(steps, {})
         sums = holder.perform([("total", (block_sums, scores.values_per_row(), *args))], {})

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
@@ -121,27 +120,6 @@ def test_a_pipeline_is_converted_step_by_step(three):
     np.testing.assert_allclose(converted.predict_proba(three.X), pipeline.predict_proba(three.X), atol=1e-11)
 
 
-def test_a_step_that_is_not_known_is_refused_with_advice(two):
-    pipeline = make_pipeline(MinMaxScaler(), MARLogisticRegression(link=None)).fit(two.X, two.y)
-    with pytest.raises(ValueError, match=r"MinMaxScaler is not converted.*pipeline\[1:\]"):
-        to_sklearn(pipeline)
-
-
-def test_several_gaussians_a_class_are_refused_with_advice(two):
-    clf = MARGaussianMixture(n_components=2, random_state=0, link=None).fit(two.X, two.y)
-    with pytest.raises(ValueError, match="n_components=1"):
-        clf.to_sklearn()
-
-
-def test_what_is_not_fitted_is_refused():
-    with pytest.raises(NotFittedError):
-        MARGaussianMixture().to_sklearn()
-    with pytest.raises(NotFittedError):
-        MARClassifierCV().to_sklearn()
-    with pytest.raises(ValueError, match="GaussianNB"):
-        to_sklearn(GaussianNB().fit([[0.0], [1.0]], [0, 1]))
-
-
 GRID = {
     "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
     "quadratic": MARLogisticRegression(degree=2, link=None),
@@ -160,12 +138,6 @@ def test_the_picked_candidate_is_converted_with_names_of_classes_and_features(tw
         np.testing.assert_allclose(converted.predict_proba(frame), choice.predict_proba(frame), atol=1e-11)
         np.testing.assert_array_equal(converted.predict(frame), choice.predict(frame))
         assert choice.estimators_[next(iter(grid))][-1].classes_.tolist() == [0, 1]
-
-
-def test_an_average_is_refused_with_advice(two):
-    choice = MARClassifierCV(estimators=GRID, cv=3).fit(two.X, two.y)
-    with pytest.raises(ValueError, match=r"averages 2 classifiers.*method='pick'"):
-        choice.to_sklearn()
 
 
 def onnx_answers(model, X):

@@ -126,11 +126,11 @@ def test_the_linear_predictor_finds_the_feature_that_drives_the_missingness_and_
     m = rng.uniform(size=800) < expit(2 * (X[:, 1] - 100.0) / 10.0)
     z = np.where(m, -1, 0)
     folds = whole_row_folds(z, 5, 0)
-    v = linear_predictor(X, z, None, folds)
+    v = linear_predictor(X, m, None, folds)
     assert np.corrcoef(v, X[:, 1])[0, 1] > 0.97
     at_random = np.where(rng.uniform(size=800) < 0.5, -1, 0)
-    assert np.abs(linear_predictor(X, at_random, None, whole_row_folds(at_random, 5, 0))).std() < 0.1
+    assert np.abs(linear_predictor(X, at_random < 0, None, whole_row_folds(at_random, 5, 0))).std() < 0.1
     holes = X.copy()
     holes[::7, 0] = np.nan  # a missing value counts as the mean
-    assert np.corrcoef(linear_predictor(holes, z, None, folds), v)[0, 1] > 0.99
+    assert np.corrcoef(linear_predictor(holes, m, None, folds), v)[0, 1] > 0.99
     assert linear_predictor(X, np.zeros(800, dtype=int), None, folds) is None

@@ -195,7 +195,7 @@ def reports(few_candidates):
         return marmix.report(model, X if seed == 0 else X.to_numpy(), y)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("marmix.journey.findings.figures", lambda subject: ([], {}))
+        patch.setattr("marmix.app.analyse.figures", lambda subject: ([], {}))
         yield report
 
 
@@ -216,7 +216,7 @@ def test_the_figures_of_random_files_agree_with_each_other(reports, first, long)
 
 
 def test_numbers_of_a_sample_are_scaled_to_the_file(reports, monkeypatch):
-    monkeypatch.setattr("marmix.journey.findings.SAMPLE", 80)
+    monkeypatch.setattr("marmix.app.models.SAMPLE", 80)
     summary = reports(1).findings.as_dict()
     assert "sample of 80 rows" in summary["scored_on"]
     classes, table = summary["labels"]["classes"], np.array(summary["confusion"])
@@ -233,7 +233,7 @@ def test_a_report_in_memory_is_a_frame_in_a_notebook_and_a_summary_in_a_terminal
     frame = re.fullmatch(r'<iframe srcdoc="([^"]*)" .*></iframe>', first._repr_html_())
     assert html.unescape(frame[1]) == first.html
     assert (first.findings.data.label, first.findings.data.features) == ("kind", ["a", "b"])
-    title = {"use": "Use these labels.", "care": "Use with care.", "no": "Do not use these labels."}
+    title = {"use": "Use these labels once audited.", "care": "Use with care.", "no": "Do not use these labels."}
     assert str(first).splitlines()[0] == title[first.findings.verdict.use]
 
 
@@ -271,8 +271,8 @@ def test_rows_and_labels_of_a_report_must_match():
 def test_the_missingness_is_checked_along_held_out_probabilities(monkeypatch):
     """In-sample probabilities of a fit with many parameters are surer where it saw the label."""
     checked = []
-    monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ([], {}))
-    monkeypatch.setattr("marmix.journey.findings.misfit", lambda proba, *others: checked.append(proba) or [])
+    monkeypatch.setattr("marmix.app.analyse.figures", lambda subject: ([], {}))
+    monkeypatch.setattr("marmix.app.facts.misfit", lambda proba, *others: checked.append(proba) or [])
     monkeypatch.setattr("marmix.selection.comparison.doubts", lambda *rows: [])
     X, y, model = random_file(0)
     marmix.report(model, X, y)

@@ -29,8 +29,12 @@ from marmix import (
     MARLogisticRegression,
     MARStudentMixture,
 )
+from marmix.app.labels import labels_of
+from marmix.app.reading import read
+from marmix.app.writing import write_rows
 from marmix.cli import main
-from marmix.tables import LabelColumn, Output, Preparation, RowWriter, open_table
+from marmix.outputs import new_files
+from marmix.tables import Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -80,23 +84,15 @@ def damaged_inside(data, rng):
 
 def copied(path, out):
     """The number of rows of a file that is read, prepared and written again."""
-    source = open_table(path)
-    label = "label" if "label" in source.names else source.names[-1]
-    features = [name for name in source.names if name not in ("id", label)]
-    preparation = Preparation(features=features).fit_batches(lambda: source.batches(features))
-    labels = LabelColumn(label)
-    for batch in source.batches([*features, label]):
-        assert np.isfinite(preparation.transform(batch)).all()
-        labels.add(batch.column(label))
+    table = read(path)
+    label = "label" if "label" in table.names else table.names[-1]
+    features = [name for name in table.names if name not in ("id", label)]
+    assert np.isfinite(Preparation(features=features).fit(table.data).transform(table.data)).all()
+    labels = labels_of(table, label)
     assert labels.codes.max() < len(labels.classes)
-    with (
-        Output(out, ["copy.csv"]) as output,
-        RowWriter(output.path("copy.csv"), source.names, ["new"], escape_formulas=True) as writer,
-    ):
-        for batch in source.batches():
-            writer.write(batch, [["a"] * batch.num_rows])
-    assert writer.rows == labels.rows
-    return writer.rows
+    with new_files(out, ["copy.csv"]) as part:
+        write_rows(part / "copy.csv", table, {"new": np.repeat("a", len(labels.codes))}, escape_formulas=True)
+    return len(labels.codes)
 
 
 @pytest.mark.parametrize("ending", SOURCES)

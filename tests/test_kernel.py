@@ -7,14 +7,11 @@ import pytest
 from scipy.special import entr, expit
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import marmix.core.files
-from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, compare, load, save
+from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
 from marmix.selection import held_out
 from marmix.selection.held_out import WEIGHTS
 
@@ -156,14 +153,6 @@ def test_it_finds_a_boundary_of_which_hard_labels_are_missing(classes):
     assert losses["auto"] < 0.7 * linear
 
 
-def test_a_mechanism_that_explains_nothing_changes_little():
-    X, y, _ = circles(500, seed=3, missing="random")
-    fits = [MARKernelClassifier(mechanism_weight=weight, n_landmarks=60).fit(X, y) for weight in (0.0, "auto")]
-    fresh, _, truth = circles(4000, seed=4)
-    losses = [log_loss(truth, clf.predict_proba(fresh)) for clf in fits]
-    assert losses[1] < losses[0] + 0.02
-
-
 # Choices
 
 
@@ -274,30 +263,6 @@ def test_constant_columns_and_repeated_rows_are_no_problem(rings):
     assert np.isfinite(clf.predict_proba(np.column_stack([X, X[:, 0]]))).all()
 
 
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({"C": -1.0}, "C=-1.0 must be 'auto' or a positive number"),
-        ({"gamma": "scale"}, "gamma='scale' must be 'auto' or a positive number"),
-        ({"mechanism_weight": 2.0}, "mechanism_weight=2.0 must be 'auto' or a number between 0 and 1"),
-        ({"n_landmarks": 0}, "n_landmarks=0 must be"),
-        ({"cv": None}, "cv=None holds no rows out"),
-        ({"cv": [[0, 1], [1, 2]]}, "tests a row twice"),
-    ],
-)
-def test_settings_that_cannot_be_used_are_refused(rings, settings, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        MARKernelClassifier(**settings).fit(*rings[:2])
-
-
-def test_missing_features_are_refused_by_name(rings):
-    X, y, _ = rings
-    X = X.copy()
-    X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="column 'x1'"):
-        MARKernelClassifier().fit(X, y)
-
-
 # What a fitted one can do
 
 
@@ -325,26 +290,6 @@ def test_inference_is_about_the_mechanism_and_about_probabilities(fit, rings):
     with pytest.raises(ValueError, match="needs a fit without penalty"):
         result.test_informative()
     assert result.bootstrap(3, random_state=0).params.shape == (2,)
-
-
-def test_information_criteria_are_refused(fit, rings):
-    with pytest.raises(TypeError, match="no information criteria"):
-        fit.bic()
-    with pytest.raises(ValueError, match="no information criteria"):
-        compare(fit, fit)
-
-
-def test_the_summary_says_what_was_chosen(fit):
-    facts = dict(fit.summary().facts)
-    assert "C = 10" in facts["model"]
-    assert "50 landmarks" in facts["model"]
-    assert "gamma 0.5" in facts["model"]
-    assert "weight 0.3" in facts["missingness"]
-
-
-def test_progress_is_reported(rings, capsys):
-    MARKernelClassifier(n_landmarks=20, cv=2, verbose=1).fit(*rings[:2])
-    assert "chosen: gamma" in capsys.readouterr().out
 
 
 # Where rows are
@@ -391,21 +336,4 @@ def test_rows_on_a_cluster_give_the_same_fit_and_choices(rings, chosen):
 # Saved models
 
 
-def test_a_saved_classifier_predicts_the_same(fit, rings, tmp_path):
-    save(fit, tmp_path / "model.marmix")
-    again = load(tmp_path / "model.marmix")
-    np.testing.assert_array_equal(again.predict_proba(rings[0]), fit.predict_proba(rings[0]))
-    np.testing.assert_array_equal(again.landmarks_, fit.landmarks_)
-
-
 # Any transformer of scikit-learn before a logistic regression
-
-
-@pytest.mark.parametrize("features", [SplineTransformer(), RBFSampler(gamma=0.5, random_state=0)], ids=str)
-def test_splines_and_random_features_bend_a_logistic_regression(features):
-    X, y, _ = circles(500, seed=1)
-    fresh, _, truth = circles(2000, seed=2)
-    pipeline = make_pipeline(StandardScaler(), features, MARLogisticRegression(C=10.0, mechanism_weight="auto"))
-    bent = log_loss(truth, pipeline.fit(X, y).predict_proba(fresh))
-    straight = log_loss(truth, MARLogisticRegression().fit(X, y).predict_proba(fresh))
-    assert bent < 0.7 * straight

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from browsing import CONTRASTS, browsing, open_page
 
-from marmix.app.labelling import KEYS, labelling_page
+from marmix.app.labelling import KEYS, LABEL, NOTE, labelling_page
 
 ROWS = [
     [f"note {i} <b>bold</b>", f"{i / 3:.2f}", "</script><script>alert(1)</script>" if i == 1 else ""]
@@ -74,7 +74,7 @@ def test_from_the_first_key_to_the_download(browser, path):
         page.goto(path.as_uri())
         assert title(page) == "Row 6 of 300"
         expected = [
-            ["id, of the row", "label", "note"],
+            ["id, of the row", LABEL, NOTE],
             ["a0", CLASSES[0], ""],
             ["a1", CLASSES[2], ""],
             ["a2", "?", ""],

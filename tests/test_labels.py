@@ -1,5 +1,7 @@
 """Labels: every way of writing them gives the same codes, the texts for missing are the same everywhere, and scores."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,10 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, save
+from marmix.app.labels import labels_of
+from marmix.app.progress import Progress
+from marmix.app.reading import Table
+from marmix.app.saved import Request, evaluate_file
 from marmix.core.labels import (
     MISSING_LABELS,
     choose_classes,
@@ -22,8 +28,6 @@ from marmix.core.labels import (
 from marmix.datasets import hide_labels
 from marmix.evaluation import PartialLabelKFold
 from marmix.io import to_memmap
-from marmix.journey import Progress, evaluate_file
-from marmix.tables import LabelColumn
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -174,10 +178,9 @@ def test_every_door_takes_the_same_texts_as_missing_unless_they_are_named(text, 
     for way in (list, lambda y: np.array(y, dtype=object), pa.array):
         assert encode_labels(way(y))[0].tolist() == z
         assert known_labels(way(y))[0].tolist() == [code >= 0 for code in z]
-    column = LabelColumn("y")
-    column.add(pa.array(y))
     table = pa.table({"x": range(len(y)), "y": y})
-    converted = to_memmap(table, tmp_path / "x.npy", label="y", progress=False)
+    column = labels_of(Table(tmp_path, table), "y")
+    converted = to_memmap(table, tmp_path / "x.npy", label="y")
     assert column.codes.tolist() == converted.y.tolist() == z
     assert missing_texts(y) == {text.strip(): 2}
     assert column.marks == {text.strip(): 2} | {"": 1 + 2 * (not text.strip())}
@@ -192,9 +195,7 @@ def test_every_door_takes_the_same_texts_as_missing_unless_they_are_named(text, 
     assert missing_texts(y, names) == {}
     assert votes([[label] for label in y], names)[0].tolist() == label_shares(y, names).astype(int).tolist()
     if text.strip() == text:
-        column = LabelColumn("y", classes=names)
-        column.add(pa.array(y))
-        assert column.codes.tolist() == z
+        assert labels_of(Table(tmp_path, table), "y", classes=names).codes.tolist() == z
 
 
 CELLS = st.sampled_from([*MISSING_LABELS, None, "0", "1", "2.5", "mild", "True", "none", "unknown", "9", "x y", "+"])
@@ -209,8 +210,7 @@ def test_arrays_and_columns_agree_on_every_list_of_texts_in_any_order(cells, ord
         z, classes = encode_labels(y)
         return [None if code < 0 else classes[code] for code in z]
 
-    column = LabelColumn("y")
-    column.add(pa.array(cells, pa.string()))
+    column = labels_of(Table(Path("rows.csv"), pa.table({"y": pa.array(cells, pa.string())})), "y")
     expected = by_array(cells)
     assert [None if code < 0 else str(column.classes[code]) for code in column.codes] == expected
     assert missing_texts(cells) + missing_texts([""] * cells.count(None)) == column.marks
@@ -250,7 +250,9 @@ def test_a_model_from_python_scores_a_file_as_it_scores_the_same_labels(names, e
     model = MARGaussianMixture(link="logit", classes=names, max_iter=2).fit(rows, y)
     save(model, tmp_path / "model.marmix")
     getattr(rows.assign(y=y), f"to_{ending}")(tmp_path / f"rows.{ending}", index=False)
-    scored = evaluate_file(tmp_path / "model.marmix", tmp_path / f"rows.{ending}", "y", progress=Progress(quiet=True))
+    scored = evaluate_file(
+        Request(tmp_path / "model.marmix", tmp_path / f"rows.{ending}", label="y"), Progress(quiet=True)
+    )
     assert scored.labelled == (~two.missing).sum()
     assert np.trace(scored.confusion) / scored.labelled == pytest.approx(model.score(rows, y), abs=1e-12)
 

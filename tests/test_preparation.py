@@ -1,9 +1,10 @@
-"""Preparation: the same features from every kind of table, and what cannot be a feature refused with its place."""
+"""Preparation: the same features from every kind of table, and what is no feature left out with its reason."""
 
 import datetime as dt
 import io
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -13,22 +14,21 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from marmix import MARLogisticRegression
-from marmix.tables import Counts, LabelColumn, Preparation, as_text
-from marmix.tables.cells import as_numbers
-from marmix.tables.preparation import Median
+from marmix.tables import Preparation
+from marmix.tables.cells import as_days, as_numbers, as_text
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-REAL = st.floats(-1e150, 1e150)  # larger numbers are refused
+REAL = st.floats(-1e150, 1e150)  # larger numbers are left out
 COLUMNS = {
     "real": st.none() | REAL,
     "whole": st.none() | st.integers(-(2**63), 2**63 - 1),
     "flag": st.none() | st.booleans(),
     "word": st.none() | st.sampled_from(["b", "a", "c d", "ü", "x=1"]),
+    "when": st.none() | st.dates(dt.date(1900, 1, 1), dt.date(2090, 1, 1)),
 }
 
 
@@ -36,8 +36,14 @@ COLUMNS = {
 def tables(draw):
     """Typed columns, of which the first rows keep each from being constant."""
     n = draw(st.integers(1, 12))
-    first = {"real": [0.5, -1.5], "whole": [1, 2], "flag": [True, False], "word": ["b", "a"]}
-    kinds = {"real": pa.float64(), "whole": pa.int64(), "flag": pa.bool_(), "word": pa.string()}
+    first = {
+        "real": [0.5, -1.5],
+        "whole": [1, 2],
+        "flag": [True, False],
+        "word": ["b", "a"],
+        "when": [dt.date(2020, 1, 5), dt.date(2021, 2, 3)],
+    }
+    kinds = {"real": pa.float64(), "whole": pa.int64(), "flag": pa.bool_(), "word": pa.string(), "when": pa.date32()}
     more = {name: draw(st.lists(cells, min_size=n, max_size=n)) for name, cells in COLUMNS.items()}
     return pa.table({name: pa.array(first[name] + more[name], kinds[name]) for name in COLUMNS})
 
@@ -50,121 +56,57 @@ def through_parquet(table):
 
 KINDS = {
     "text": lambda table: pa.table({name: as_text(table[name]) for name in table.column_names}),
-    "batches": lambda table: pa.Table.from_batches(table.to_batches(max_chunksize=3)),
-    "pandas": lambda table: table.to_pandas(),
-    "pandas categories": lambda table: table.to_pandas().astype({"word": "category"}),
+    "chunks": lambda table: pa.Table.from_batches(table.to_batches(max_chunksize=3)),
     "pandas nullable": lambda table: table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get),
     "polars": pl.from_arrow,
     "polars categories": lambda table: pl.from_arrow(table).cast({"word": pl.Categorical}),
     "parquet": through_parquet,
-    "dict": lambda table: {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names},
     "record batch": lambda table: table.combine_chunks().to_batches()[0],
 }
-EXACT = ["text", "batches", "polars", "polars categories", "parquet", "record batch", "pandas nullable"]
 
 
 @given(tables(), st.sampled_from(["median", "drop"]))
 def test_the_same_data_give_the_same_features_whatever_they_are_stored_in(table, impute):
     fitted = Preparation(impute=impute).fit(table)
     matrix, counts = fitted.transform_counted(table)
-    for kind in EXACT:
-        other = Preparation(impute=impute).fit(KINDS[kind](table))
-        assert other.columns_ == fitted.columns_, kind
-        features, kind_counts = fitted.transform_counted(KINDS[kind](table))
+    for kind, convert in KINDS.items():
+        other = Preparation(impute=impute).fit(convert(table))
+        plain = [[{**column, "format": ""} for column in each.columns_] for each in (other, fitted)]
+        assert plain[0] == plain[1], kind
+        features, kind_counts = fitted.transform_counted(convert(table))
         assert features.tobytes() == matrix.tobytes(), kind
         assert kind_counts == counts, kind
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["dict", "pandas", "pandas categories"])
 def test_every_kind_of_table_gives_these_features(kind):
-    table = pa.table(
+    frame = pd.DataFrame(
         {
             "real": [0.5, None, 2.5, 1.0],
-            "whole": pa.array([1, 2, None, 4]),
+            "whole": [1, 2, None, 4],
             "flag": [True, None, False, True],
             "word": ["b", "a", None, "b"],
         }
     )
-    fitted = Preparation().fit(KINDS[kind](table))
+    table = {
+        "dict": {name: frame[name].to_numpy() for name in frame},
+        "pandas": frame,
+        "pandas categories": frame.astype({"word": "category"}),
+    }[kind]
+    fitted = Preparation().fit(table)
     assert fitted.get_feature_names_out().tolist() == ["real", "whole", "flag", "word=b"]
     expected = [[0.5, 1, 1, 1], [1.0, 2, 1, 0], [2.5, 2, 0, 1], [1.0, 4, 1, 1]]
-    np.testing.assert_array_equal(fitted.transform(KINDS[kind](table)), expected)
+    np.testing.assert_array_equal(fitted.transform(table), expected)
     assert [column["kind"] for column in fitted.columns_] == ["number", "number", "boolean", "category"]
     assert [column["fill"] for column in fitted.columns_] == [1.0, 2.0, "true", "b"]
     assert [column["missing"] for column in fitted.columns_] == [1, 1, 1, 1]
 
 
-@given(tables(), st.integers(0, 14))
-def test_batches_do_not_matter(table, cut):
-    whole = Preparation().fit(table)
-    parts = [batch for part in (table[:cut], table[cut:]) for batch in part.to_batches()]
-    split = Preparation().fit_batches(lambda: iter(parts))
-    assert split.columns_ == whole.columns_
-    assert (split.n_rows_, split.feature_names_in_) == (whole.n_rows_, whole.feature_names_in_)
-    matrix, counts = whole.transform_counted(table)
-    starts = np.cumsum([0, *(batch.num_rows for batch in parts[:-1])]).tolist()
-    blocks, block_counts = zip(*map(split.transform_counted, parts, starts), strict=True)
-    assert np.concatenate(blocks).tobytes() == matrix.tobytes()
-    assert sum(block_counts, Counts.none()) == counts
-
-
-@given(
-    st.lists(
-        st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, 1.0, -1.0]), min_size=1, max_size=200
-    ),
-    st.integers(1, 60),
-)
-def test_a_median_of_pieces_is_that_of_all(values, size):
-    median = Median()
-    for _ in range(2):
-        for a in range(0, len(values), size):
-            median.add(np.array(values[a : a + size]))
-        median.finish()
-        if median.value is not None:
-            break
-    with np.errstate(over="ignore"):
-        expected = np.median(values)
-    assert median.value == expected or math.isinf(expected)
-
-
-@pytest.mark.parametrize("draw", ["normal", "few values", "mostly one", "sorted", "two far apart"])
-@pytest.mark.parametrize("n", [20_000, 20_001])
-def test_a_median_of_many_values_is_exact_and_keeps_few_of_them(draw, n):
-    rng = np.random.default_rng(0)
-    values = {
-        "normal": rng.normal(size=n),
-        "few values": rng.integers(0, 5, n).astype(float),
-        "mostly one": np.where(rng.random(n) < 0.7, 3.0, rng.normal(size=n)),
-        "sorted": np.sort(rng.normal(size=n)),
-        "two far apart": np.repeat([1.0, 1e300], [n // 2, n - n // 2]),
-    }[draw]
-    median, kept = Median(), 0
-    for _ in range(2):
-        assert median.value is None
-        for part in np.array_split(values, 7):
-            median.add(part)
-        kept = sum(map(len, median._inside))
-        median.finish()
-    assert median.value == np.median(values)
-    assert kept < 0.13 * n
-
-
-def test_a_bracket_that_misses_is_widened():
-    median = Median()
-    values = np.random.default_rng(0).normal(size=20_000)
-    median.add(values)
-    median.finish()
-    median._low, median._high = 2.0, 3.0
-    for _ in range(2):
-        assert median.value is None
-        median.add(values)
-        median.finish()
-    assert median.value == np.median(values)
-
+# Numbers
 
 CELLS = st.one_of(
     st.from_regex(r"\A[+-]?[0-9]{0,5}\.?[0-9]{0,20}([eE][+-]?[0-9]{1,3})?\Z"),
-    st.text("0123456789+-.eEinfatyNAx_, \t?", max_size=8),
+    st.text("0123456789+-.eEinfatyNAx_ \t?", max_size=8),
     REAL.map(repr),
     st.integers().map(str),
 )
@@ -175,18 +117,39 @@ def test_text_is_a_number_where_python_says_so(cells):
     numbers = as_numbers(pa.array(cells))
     for i, cell in enumerate(cells):
         try:
-            value = float(cell) if "_" not in cell else None
+            value = float(cell) if "_" not in cell else math.nan
         except ValueError:
-            value = None
+            value = math.nan
         if numbers.missing[i]:
-            assert cell.strip() in ("", "NA", "NaN", "nan", "?") or cell.strip() == "N/A"
-        elif value is None or math.isnan(value):
-            assert numbers.odd[i]
-            assert math.isnan(numbers.values[i])
+            assert cell.strip() in ("", "NA", "NaN", "nan", "?")
+        elif not math.isfinite(value):
+            assert numbers.odd[i] or numbers.formatted[i]
         else:
-            assert not numbers.odd[i]
-            assert numbers.values[i] == value
-            assert math.copysign(1, numbers.values[i]) == math.copysign(1, value)
+            assert (numbers.values[i], math.copysign(1, numbers.values[i])) == (value, math.copysign(1, value))
+        assert math.isnan(numbers.values[i]) == (numbers.missing[i] or numbers.odd[i])
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["25 %", "30%", "-5 %", "7"], [25, 30, -5, 7]),
+        (["$5", "€ 6.50", "7 €", "8"], [5, 6.5, 7, 8]),
+        (["1,234.5", "2,345", "12,34,567", "7"], [1234.5, 2345, 1234567, 7]),
+        (["1.234,5", "1.234.567", "3"], [1234.5, 1234567, 3]),
+        (["1 234", "1'234.5", "1\u202f234,5", "2"], [1234, 1234.5, 1234.5, 2]),
+        (["1,5", "1,234", "-,5", "2"], [1.5, 1.234, -0.5, 2]),
+        (["12,345", "1,000", "999"], [12345, 1000, 999]),
+    ],
+)
+def test_numbers_as_people_write_them_are_numbers_and_said(cells, values):
+    fitted = Preparation().fit({"a": cells})
+    np.testing.assert_array_equal(fitted.transform({"a": cells})[:, 0], values)
+    assert f"{cells[0]!r}, read as {values[0]:g}" in fitted.notes_[0]
+
+
+def test_a_comma_means_in_later_rows_what_it_meant_in_the_fit():
+    fitted = Preparation().fit({"a": ["1,5", "2,25"], "b": ["1,500", "2"]})
+    np.testing.assert_array_equal(fitted.transform({"a": ["1,234"], "b": ["1,234"]}), [[1.234, 1234.0]])
 
 
 def test_numbers_beyond_a_float_are_the_nearest_ones():
@@ -204,6 +167,96 @@ def test_minus_one_is_a_number_and_markers_are_missing():
     assert fitted.columns_ == [{"name": "a", "kind": "number", "levels": [], "fill": 1.0, "missing": 7}]
 
 
+STRAYS = {
+    "a typing error": ([*"123456789", "abc"], "'abc' in data row 10"),
+    "infinity": (["1", "inf", "2", "3", "4"], "'inf' in data row 2"),
+    "typed infinity": ([1.0, -math.inf, 2.0, 3.0, 4.0], "'-inf' in data row 2"),
+    "overflow": (["1", "1e999", "2", "3", "4"], "'1e999' in data row 2"),
+    "several": (["1", "<5", "2", "n.d.", *map(str, range(3, 15))], "'<5' in data row 2, 'n.d.' in data row 4"),
+    "no date": (["2020-01-01", "soon", "2020-01-03", "2020-01-04", "2020-03-05"], "'soon' in data row 2"),
+}
+
+
+@pytest.mark.parametrize("case", STRAYS)
+def test_a_few_other_cells_are_missing_and_said(case):
+    cells, words = STRAYS[case]
+    fitted = fit(a=cells)
+    (note, *_) = fitted.notes_
+    assert words in note
+    strays = words.count("data row")
+    assert fitted.columns_[0]["missing"] == strays
+    _, counts = fitted.transform_counted({"a": cells, "b": cells})
+    assert (counts.unseen, counts.missing, len(counts.blank)) == ({}, {}, strays)
+
+
+def test_a_column_with_fewer_numbers_is_one_of_categories():
+    fitted = fit(a=["1", "2", "3", "x", "1", "x"])
+    assert (fitted.columns_[0]["levels"], fitted.columns_[0]["fill"]) == (["1", "2", "3", "x"], "1")
+
+
+# Dates
+
+DAYS = [dt.date(2020, 1, 5), dt.date(2020, 3, 31), dt.date(2021, 12, 24), dt.date(1969, 7, 20)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%b-%Y", "%d %B %Y", "%B %d, %Y", "%Y/%m/%d", "%d. %b %Y"],
+)
+def test_dates_however_they_are_written_are_their_days_month_and_weekday(form):
+    table = {"when": [day.strftime(form) for day in DAYS]}
+    expected = [[(day - dt.date(1970, 1, 1)).days, day.month, day.isoweekday()] for day in DAYS]
+    fitted = Preparation().fit(table)
+    assert fitted.get_feature_names_out().tolist() == ["when (days)", "when (month)", "when (weekday)"]
+    np.testing.assert_array_equal(fitted.transform(table), expected)
+    np.testing.assert_array_equal(fitted.transform({"when": pa.array(DAYS)}), expected)
+    assert any("'when' holds dates" in note for note in fitted.notes_)
+    assert fitted.transform_counted({"when": ["", "never"]})[1].blank == (0, 1)
+
+
+def test_dates_as_whole_numbers_are_dates_if_there_are_enough():
+    days = [dt.date(2020, 1, 1) + dt.timedelta(37 * i) for i in range(30)]
+    for cells in ([int(day.strftime("%Y%m%d")) for day in days], [day.strftime("%Y%m%d") for day in days]):
+        np.testing.assert_array_equal(
+            Preparation().fit_transform({"when": cells}), Preparation().fit_transform({"when": pa.array(days)})
+        )
+    assert fit(when=[20200101, 20200202]).columns_[0]["kind"] == "number"
+
+
+@pytest.mark.parametrize(
+    ("cells", "days"),
+    [
+        (["2020-01-01 06:00", "2020-01-01T12:00:00.5Z"], [18262.25, 18262.5 + 0.5 / 86400]),
+        (["06:00", "18:00:00"], [0.25, 0.75]),
+        (["1:00:00 AM", "12:30:00 pm"], [1 / 24, 12.5 / 24]),
+        (pa.array([dt.datetime(2020, 1, 1, 6), None]), [18262.25, math.nan]),
+        (pa.array([dt.time(6), dt.time(18)]), [0.25, 0.75]),
+        (["2020-05", "2021-06"], [18383.0, 18779.0]),
+        (["1:10", "1:20"], [math.nan, math.nan]),
+    ],
+)
+def test_times_are_shares_of_a_day(cells, days):
+    np.testing.assert_allclose(as_days(pa.array(cells)).values, days, rtol=1e-12)
+
+
+def test_what_two_formats_fit_is_said_and_kept_for_later_rows():
+    fitted = fit(when=["1/2/2020", "3/4/2020", "5/6/2021"])
+    assert any("rather than" in note for note in fitted.notes_)
+    american = fit(when=["1/2/2020", "3/14/2020", "5/6/2021"])
+    assert fitted.transform({"when": ["1/2/2020"]})[0, 1] == 2
+    assert american.transform({"when": ["1/2/2020"]})[0, 1] == 1
+
+
+def test_parts_of_dates_that_do_not_vary_are_no_features():
+    fitted = fit(when=["2020-01-06", "2020-01-13", "2020-01-20"])
+    assert fitted.get_feature_names_out().tolist() == ["when (days)"]
+    with pytest.raises(ValueError, match="same value, '2020-01-06'"):
+        fit(when=["2020-01-06", "2020-01-06"])
+
+
+# Categories, and what is left out
+
+
 def test_truth_is_read_however_it_is_capitalised_and_as_a_number_later():
     fitted = fit(a=["True", "FALSE", "true", ""])
     assert fitted.columns_ == [
@@ -213,62 +266,30 @@ def test_truth_is_read_however_it_is_capitalised_and_as_a_number_later():
     np.testing.assert_array_equal(fitted.transform({"a": [1, 0]}), [[1], [0]])
 
 
-def test_columns_that_say_nothing_are_left_out_with_a_note():
-    fitted = fit(a=["1", "2"], b=["x", "x "], c=["", "NA"], d=[3.0, 3.0], e=[True, True])
-    assert fitted.get_feature_names_out().tolist() == fitted.features_in() == ["a"]
-    assert fitted.feature_names_in_ == ["a", "b", "c", "d", "e"]
-    assert fitted.notes_ == [
-        "Column 'b' has the same value, 'x', in every row and was left out.",
-        "Column 'c' has no value and was left out.",
-        "Column 'd' has the same value, '3', in every row and was left out.",
-        "Column 'e' has the same value, 'true', in every row and was left out.",
-    ]
-    np.testing.assert_array_equal(fitted.transform({"a": ["5"]}), [[5]])
-    with pytest.raises(ValueError, match=r"no column can be used as a feature\. Column 'b' has the same value"):
-        fit(b=["x", "x"])
-
-
-REFUSED = {
-    "a typing error": (
-        [*"123456789", "abc"],
-        "'age' holds 'abc' in data row 10, and numbers in 9 of 10 cells.*--exclude",
-    ),
-    "decimal comma": (
-        ["1,5", "2", "3,25"],
-        r"'age' holds '1,5' in data row 1: write numbers with a decimal point .*--decimal",
-    ),
-    "infinity": (["1", "inf", "2"], "'age' holds 'inf' in data row 2, which is infinite"),
-    "typed infinity": ([1.0, -math.inf], "'age' holds '-inf' in data row 2, which is infinite"),
-    "overflow": (["1", "1e999"], "'age' holds '1e999' in data row 2, which is infinite"),
-    "many words": (
-        [f"w{i}" for i in range(21)],
-        "more than 20 different values .'w0', 'w1', 'w2', .*--exclude, or with --id",
-    ),
-    "dates": ([dt.date(2020, 1, 1), dt.date(2021, 1, 1)], r"'age' holds dates or times \(date32.*days since"),
-    "times": ([dt.datetime(2020, 1, 1), None], r"'age' holds dates or times \(timestamp"),
-    "dates as text": (["2020-01-01", "NA", "2021-01-01"], "'age' holds dates or times .'2020-01-01'"),
-    "days as text": (["31.12.2020", "1/2/20"], "'age' holds dates or times .'31.12.2020'"),
-    "lists": ([[1], [2, 3]], "'age' holds list.*each part a column of its own"),
+LEFT_OUT = {
+    "a constant": (["x", "x "] * 15, "same value, 'x', in every row"),
+    "nothing": (["", "NA"] * 15, "no value"),
+    "a constant number": ([3.0] * 30, "same value, '3', in every row"),
+    "a constant truth": ([True, None, True] * 10, "same value, 'true', in every filled cell"),
+    "many words": ([f"w{i}" for i in range(30)], r"more than 20 different texts .'w0', 'w1', 'w2'"),
+    "lists": (pa.array([[i] for i in range(30)]), "holds list"),
+    "numbers too large": ([10.0**300, *range(29)], "other units"),
+    "last digits": ([1e9 + 1e-6 * (i % 2) for i in range(30)], "last digits"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_a_feature_is_refused_with_its_place_and_advice(case):
-    cells, message = REFUSED[case]
-    with pytest.raises(ValueError, match=message):
-        fit(age=pa.array(cells))
-
-
-def test_rows_are_counted_over_batches():
-    parts = [pa.record_batch({"a": ["1"] * 9}), pa.record_batch({"a": ["2", "x"]})]
-    with pytest.raises(ValueError, match="'x' in data row 11"):
-        Preparation().fit_batches(lambda: iter(parts))
-
-
-def test_a_column_with_fewer_numbers_is_one_of_categories():
-    fitted = fit(a=["1", "2", "3", "x", "1", "x"])
-    assert fitted.columns_[0]["levels"] == ["1", "2", "3", "x"]
-    assert fitted.columns_[0]["fill"] == "1"
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_columns_that_say_nothing_are_left_out_with_a_note(case):
+    cells, words = LEFT_OUT[case]
+    x = np.arange(30.0)
+    fitted = fit(x=x, a=cells)
+    assert (fitted.features_in(), fitted.feature_names_in_) == (["x"], ["x", "a"])
+    (note,) = fitted.notes_
+    assert "'a'" in note
+    assert re.search(words, note)
+    np.testing.assert_array_equal(fitted.transform({"x": x})[:, 0], x)
+    with pytest.raises(ValueError, match=f"no column can be used as a feature.*{words}"):
+        fit(a=cells)
 
 
 def test_twenty_levels_are_allowed_and_more_on_request():
@@ -278,32 +299,37 @@ def test_twenty_levels_are_allowed_and_more_on_request():
 
 
 def test_an_unseen_level_is_missing_and_is_counted():
-    fitted = fit(a=["u", "v", "u"], x=[1.0, 2.0, 4.0])
-    later = {"x": ["1", "", "3", "4"], "a": ["u", "w", "", "z"], "more": [0, 0, 0, 0]}
-    matrix, counts = fitted.transform_counted(later)
-    np.testing.assert_array_equal(matrix, [[0, 1], [0, 2], [0, 3], [0, 4]])
-    assert counts == Counts(2, {"a": 1}, {"a": 2}, {"a": "w"}, blank=(1,))
-    assert counts.notes() == [
-        "Column 'a' is empty in 1 row.",
-        "Column 'a' holds values that the model was not fitted with, such as 'w', in 2 rows; they count as missing.",
-        "Data row 2 has no feature at all: no label is imputed there, and a given label is left out of the fit.",
-    ]
-    dropped = Preparation(impute="drop").fit({"a": ["u", "v", "u"], "x": [1.0, 2.0, 4.0]})
-    np.testing.assert_array_equal(dropped.transform(later), [[0, 1], [np.nan, np.nan], [np.nan, 3], [np.nan, 4]])
+    table = {"a": ["u", "v", "u"], "x": [1.0, 2.0, 4.0]}
+    later = {"x": ["1", "", "three", "4"], "a": ["u", "w", "", "z"], "more": [0, 0, 0, 0]}
+    matrix, counts = Preparation().fit(table).transform_counted(later)
+    np.testing.assert_array_equal(matrix, [[0, 1], [0, 2], [0, 2], [0, 4]])
+    assert (counts.rows, counts.missing, counts.blank) == (1, {}, (1, 2))
+    assert (counts.unseen, counts.examples) == ({"a": 1}, {"a": "z"})
+    dropped = Preparation(impute="drop").fit(table)
+    np.testing.assert_array_equal(dropped.transform(later), [[0, 1], [np.nan] * 2, [np.nan] * 2, [np.nan, 4]])
     assert [column["fill"] for column in dropped.columns_] == [None, None]
 
 
-def test_transform_refuses_a_wrong_cell_with_its_row():
-    fitted = fit(a=[1.0, 2.0])
-    for cell, message in (
-        ("x", "where the model was fitted with numbers"),
-        ("1,5", "decimal point"),
-        ("inf", "infinite"),
-    ):
-        with pytest.raises(ValueError, match=rf"'a' holds '{cell}' in data row 102.*{message}"):
-            fitted.transform_counted({"a": ["1", cell]}, first_row=100)
-    with pytest.raises(ValueError, match="dates or times"):
-        fitted.transform({"a": [dt.date(2020, 1, 1)]})
+def test_errors_of_a_spreadsheet_are_no_category():
+    fitted = fit(a=["red", "#REF!", "blue", "red"])
+    assert (fitted.columns_[0]["levels"], fitted.columns_[0]["missing"], len(fitted.notes_)) == (["blue", "red"], 1, 1)
+
+
+@pytest.mark.parametrize("column", ["x", "site", "when"])
+def test_a_footer_is_a_row_without_a_feature_wherever_its_text_is(column):
+    n = 40
+    table = {"x": [*map(str, range(n)), ""], "site": [*(["north", "south"] * 20), ""]}
+    table["when"] = [*(f"2020-{1 + i % 12:02}-03" for i in range(n)), ""]
+    sound = fit(**{name: cells[:-1] for name, cells in table.items()})
+    table[column][-1] = "Checked by A. B."
+    fitted = fit(**table)
+    assert fitted.get_feature_names_out().tolist() == sound.get_feature_names_out().tolist()
+    matrix, counts = fitted.transform_counted(table)
+    assert (counts.blank, counts.rows) == ((n,), 0)
+    np.testing.assert_array_equal(matrix[:-1], sound.transform({name: cells[:-1] for name, cells in table.items()}))
+
+
+# A transformer
 
 
 def test_columns_that_are_not_there_are_told_with_the_nearest_names():
@@ -326,10 +352,13 @@ def test_wrong_parameters_and_empty_tables_are_refused():
         Preparation(impute="mean").fit({"a": [1, 2]})
     with pytest.raises(ValueError, match="no rows"):
         fit(a=pa.array([], pa.float64()))
+    for wrong in ("<5", [5]):
+        with pytest.raises(ValueError, match="must be a list of texts"):
+            Preparation(missing_cells=wrong).fit({"a": [1, 2]})
 
 
 def test_what_was_fitted_is_plain_and_enough_to_transform():
-    table = {"a": ["1", "", "3"], "b": ["x", "y", "x"], "c": [True, False, None]}
+    table = {"a": ["1,5", "", "3"], "b": ["x", "y", "x"], "c": [True, False, None], "d": ["1/2/2020", "3/4/2020", ""]}
     fitted = Preparation().fit(table)
     again = Preparation(**fitted.get_params())
     for name, value in vars(fitted).items():
@@ -341,7 +370,9 @@ def test_what_was_fitted_is_plain_and_enough_to_transform():
 @pytest.mark.parametrize(
     "column",
     [
-        {"name": "a", "kind": "date", "levels": [], "fill": None},
+        {"name": "a", "kind": "date", "levels": [], "fill": None, "format": ""},
+        {"name": "a", "kind": "date", "levels": ["days"], "fill": None},
+        {"name": "a", "kind": "date", "levels": ["year"], "fill": None, "format": ""},
         {"name": 1, "kind": "number", "levels": [], "fill": None},
         {"name": "a", "kind": "number", "levels": [], "fill": math.inf},
         {"name": "a", "kind": "number", "levels": ["x"], "fill": 1.0},
@@ -364,57 +395,14 @@ def test_it_is_a_transformer_of_scikit_learn():
     x = np.where(rng.random(200) < 0.5, 1.0, -1.0)
     table = pd.DataFrame({"x": x + rng.normal(size=200), "group": np.where(rng.random(200) < 0.5, "a", "b")})
     y = np.where(rng.random(200) < 0.3, -1, (x > 0).astype(int))
-    preparation = Preparation(impute="drop", max_levels=5)
-    assert clone(preparation).get_params() == {
-        "features": None,
-        "impute": "drop",
-        "max_levels": 5,
-        "missing_cells": None,
-    }
+    parameters = {"features": None, "impute": "drop", "max_levels": 5, "missing_cells": None}
+    assert clone(Preparation(**parameters)).get_params() == parameters
     pipeline = make_pipeline(Preparation(), MARLogisticRegression(link="logit")).fit(table, y)
     by_hand = np.column_stack([table["x"], table["group"] == "b"]).astype(float)
     direct = MARLogisticRegression(link="logit").fit(by_hand, y)
     assert pipeline.predict_proba(table).tobytes() == direct.predict_proba(by_hand).tobytes()
-
-
-def test_a_numpy_array_is_a_table_of_numbers():
-    X = np.random.default_rng(0).normal(size=(10, 3))
+    X = rng.normal(size=(10, 3))
     assert Preparation().fit_transform(X).tobytes() == X.tobytes()
-
-
-def test_only_columns_whose_medians_are_not_known_make_a_second_reading_necessary(monkeypatch):
-    def times(rows, **options):
-        read = 0
-
-        def batches():
-            nonlocal read
-            read += 1
-            return iter([pa.record_batch({"a": np.arange(rows, dtype=float), "b": ["x", "y"] * (rows // 2)})])
-
-        Preparation(**options).fit_batches(batches)
-        return read
-
-    assert (times(1000), times(10_000)) == (1, 1)
-    monkeypatch.setattr("marmix.tables.preparation._KEPT", 0)
-    assert (times(1000), times(10_000), times(10_000, impute="drop"), times(10_000, features=["b"])) == (1, 2, 1, 1)
-
-
-def test_labels_are_surveyed_with_the_columns_in_one_reading():
-    parts = [pa.record_batch({"x": ["1", "2"], "y": ["b", ""]}), pa.record_batch({"x": ["4", ""], "y": ["a", "b"]})]
-    readings = []
-
-    def batches():
-        readings.append(parts)
-        return iter(parts)
-
-    labels = LabelColumn("y")
-    fitted = Preparation().fit_batches(batches, labels)
-    assert len(readings) == 1
-    assert (labels.classes.tolist(), labels.codes.tolist(), labels.rows) == (["a", "b"], [1, -1, 0, 1], fitted.n_rows_)
-    alone = Preparation(features=["x"]).fit_batches(lambda: iter(parts))
-    assert (fitted.columns_, fitted.feature_names_in_) == (alone.columns_, ["x"])
-    with pytest.raises(ValueError, match="no column 'y'"):
-        Preparation(features=["x", "y"]).fit_batches(batches, LabelColumn("y"))
 
 
 @pytest.mark.parametrize("typed", [False, True])
@@ -426,8 +414,3 @@ def test_cells_named_as_missing_count_as_empty_ones_in_fit_and_transform(typed):
     plain, marked = Preparation(), Preparation(missing_cells=["<5", "n.d.", "-99.0"])
     np.testing.assert_array_equal(marked.fit_transform(coded), plain.fit_transform(empty))
     assert marked.columns_ == plain.columns_
-    with pytest.raises(ValueError, match="'<5'"):
-        Preparation().fit({"x": [*coded["x"][:4], "7.5", "8"]})
-    for wrong in ("<5", [5]):
-        with pytest.raises(ValueError, match="must be a list of texts"):
-            Preparation(missing_cells=wrong).fit(empty)

@@ -107,32 +107,6 @@ def test_a_sensitivity_analysis_starts_at_the_known_shares(fitted):
     assert sweep.share[0] == pytest.approx(0.1, abs=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        ({3: 0.1}, "share is given for 3, .* classes are 0, 1, 2"),
-        ({1: 1.0}, "share 1: .* between 0 and 1"),
-        ({0: 0.0}, "share 0: .* between 0 and 1"),
-        ({0: 0.7, 1: 0.4}, r"sum to 1\.1: .* of some to less"),
-        ([0.5, 0.3, 0.3], r"sum to 1\.1: .* sum to 1"),
-        ([0.5, 0.5], r"shape \(2,\)"),
-        ({2: 0.05}, "5.00% of the rows have the label 2, so its share cannot be 5.00%"),
-        ({0: 0.92}, "fewer rows for the other classes than have their labels"),
-    ],
-)
-def test_impossible_shares_are_refused_before_anything_is_fitted(prior, message, monkeypatch):
-    X, _, y = rows()
-    monkeypatch.setattr("marmix.selection.comparison.fit_one", None)
-    with pytest.raises(ValueError, match=message):
-        MARClassifierCV(estimators=TWO, prior=prior).fit(X, y)
-
-
-def test_shares_of_rows_that_all_have_labels_are_refused():
-    X, y, _ = rows()
-    with pytest.raises(ValueError, match="no label is missing"):
-        MARClassifierCV(estimators=TWO, prior={0: 0.5}).fit(X, y)
-
-
 def test_enriched_labels_are_corrected():
     """Five of twenty labels are of a class that 3 % of the rows have."""
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from reports import HOSTILE, four_classes, many_classes, picture, two_classes, w
 from marmix.app import wording
 from marmix.app.findings import Certainty, Comparison, Interval, LabelFacts, MissingnessFacts, RowTable
 from marmix.app.page import SECTIONS, cell_text, report_html
-from marmix.journey.scoring import why_uncertain
+from marmix.app.predictions import why_uncertain
 
 VOID = ("meta", "img", "source", "input")
 

@@ -239,9 +239,9 @@ def test_labels_missing_because_of_the_label_raise_doubts_and_others_do_not():
 def test_one_sided_missingness_raises_doubts():
     rng = np.random.default_rng(0)
     p = rng.uniform(size=1000)
-    proba, z = np.column_stack([1 - p, p]), (rng.uniform(size=1000) < p).astype(int)
+    proba = np.column_stack([1 - p, p])
     lost = rng.uniform(size=1000)
-    note = one_sided(np.where(lost < p, -1, z), proba)
+    note = one_sided(lost < p, proba)
     assert note == ("one-sided", {"classes": [1]})
-    assert one_sided(np.where(lost < 1 - p, -1, z), proba).values["classes"] == [0]
-    assert one_sided(np.where(lost < 4 * p * (1 - p), -1, z), proba) is None  # hard rows on both sides
+    assert one_sided(lost < 1 - p, proba).values["classes"] == [0]
+    assert one_sided(lost < 4 * p * (1 - p), proba) is None  # hard rows on both sides

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,12 @@ from marmix import (
     MARStudentMixture,
     votes,
 )
+from marmix.app.fit import fit_file
+from marmix.app.labels import labels_of
+from marmix.app.progress import Progress
+from marmix.app.reading import Table
+from marmix.app.saved import Request, evaluate_file
+from marmix.app.survey import Options
 from marmix.core.labels import copies_of, vote_shares
 from marmix.evaluation import (
     PartialLabelKFold,
@@ -36,10 +43,8 @@ from marmix.evaluation import (
 from marmix.evaluation.pseudo_labels import pseudo_labels
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
-from marmix.journey import FitOptions, Progress, evaluate_file, fit_file
 from marmix.selection.evidence import Evidence
 from marmix.selection.held_out import folds_of_copies
-from marmix.tables.labels import ShareColumns, VoteColumns
 
 ESTIMATORS = {
     "mixture": MARGaussianMixture(),
@@ -235,47 +240,6 @@ def test_estimators_that_hold_rows_out_hold_out_all_votes_of_a_row(estimator):
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda y: y.__setitem__((7, 0), -1.0), r"row 7 of y has the votes \[-1.0, "),
-        (lambda y: y.__setitem__((7, 1), np.inf), r"row 7 of y has the votes .*inf\]"),
-        (lambda y: y.__setitem__((7, 1), np.nan), r"row 7 of y has the votes .*nan\]"),
-        (lambda y: y.__setitem__((slice(None), 1), 0.0), "class 1 has no vote"),
-    ],
-)
-def test_impossible_votes_are_refused_and_leave_the_estimator_as_it_was(change, words):
-    y = VOTES.astype(float)
-    clf = MARGaussianMixture().fit(X, y)
-    before = clf.model_
-    change(y)
-    with pytest.raises(ValueError, match=words):
-        clf.fit(X, y)
-    assert clf.model_ is before
-
-
-def test_votes_must_match_the_classes_and_the_rows():
-    with pytest.raises(ValueError, match="2 columns of votes, but the classes are"):
-        MARGaussianMixture(classes=["a", "b", "c"]).fit(X, VOTES)
-    with pytest.raises(ValueError, match="one column of votes for each class"):
-        MARGaussianMixture(classes=["a", "b"]).fit(X, pd.DataFrame(VOTES, columns=["a", "c"]))
-    with pytest.raises(ValueError, match=r"marmix\.votes"):
-        MARGaussianMixture().fit(X, np.full((len(X), 2), "cat"))
-    with pytest.raises(ValueError, match="inconsistent"):
-        MARGaussianMixture().fit(X[1:], VOTES)
-
-
-def test_rows_in_a_file_may_have_votes_for_one_class_only(tmp_path, monkeypatch):
-    monkeypatch.setattr("marmix.core.files.LEFT_IN_FILE", -1)
-    np.save(tmp_path / "X.npy", X)
-    with pytest.raises(ValueError, match=r"must be in memory.*sample_weight"):
-        MARGaussianMixture().fit(tmp_path / "X.npy", VOTES)
-    one_hot = VOTES * (VOTES.max(axis=1, keepdims=True) == VOTES) * [1, 2]
-    one_hot[(one_hot > 0).all(axis=1)] = 0
-    fit = MARGaussianMixture().fit(tmp_path / "X.npy", one_hot)
-    assert fit.loglik_ == pytest.approx(MARGaussianMixture().fit(X, one_hot).loglik_, rel=1e-10)
-
-
 def test_votes_of_any_size_become_shares():
     y = np.array([[1.0, 3.0], [1e308, 1e308], [5e-324, 0.0], [0.0, 0.0], [np.nan, np.nan], [0.2, 0.8]])
     shares, classes = vote_shares(y)
@@ -410,57 +374,40 @@ def test_splitters_checks_and_scorers_take_votes():
 # Files
 
 
+def of_columns(columns, **options):
+    return labels_of(Table(Path("rows.csv"), pa.table(columns)), None, **options or {"shares": list(columns)})
+
+
 def test_columns_of_annotators_and_columns_of_shares_are_the_same_votes():
     rng = np.random.default_rng(0)
     labels = rng.choice(["10", "9", "", "NA"], size=(50, 3), p=[0.4, 0.3, 0.2, 0.1])
-    by_vote = VoteColumns(["a", "b", "c"])
-    by_share = ShareColumns(["9", "10"])
-    for part in (slice(0, 30), slice(30, 50)):
-        by_vote.add_batch(pa.record_batch({name: labels[part, i] for i, name in enumerate("abc")}))
-        by_share.add_batch(pa.record_batch({name: (labels[part] == name).sum(axis=1) for name in ("9", "10")}))
+    by_vote = of_columns({name: labels[:, i] for i, name in enumerate("abc")}, votes=["a", "b", "c"])
+    by_share = of_columns({name: (labels == name).sum(axis=1) for name in ("9", "10")})
     np.testing.assert_array_equal(by_vote.shares, by_share.shares)
     np.testing.assert_array_equal(by_vote.codes, by_share.codes)
     assert by_vote.classes.tolist() == by_share.classes.tolist() == [9, 10]
-    assert by_vote.rows == by_share.rows == 50
     np.testing.assert_array_equal(by_vote.codes < 0, ~np.isin(labels, ["9", "10"]).any(axis=1))
 
 
 def test_shares_count_the_texts_of_missing_cells():
-    cells = {"a": ["1", "NA", " ", "0", "?"], "b": [1.0, None, float("nan"), 0.0, None]}
-    labels = ShareColumns(["a", "b"], missing=["?"])
-    batch = pa.record_batch(cells)
-    labels.add_batch(batch.slice(0, 2))
-    labels.add_batch(batch.slice(2))
+    cells = {"a": ["1", "NA", " ", "0", "?"], "b": [1.0, None, float("nan"), 1.0, None]}
+    labels = of_columns(cells, shares=["a", "b"], missing=["?"])
     assert labels.marks == {"NA": 1, "": 3, "nan": 1, "?": 1}
     assert labels.notes() == ["Missing labels: '?' in 1 cell, 'NA' in 1, 'nan' in 1, empty in 3."]
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"a": ["1", "x"], "b": ["0", "1"]}, "'x' in data row 2.*--votes"),
-        ({"a": ["1", "-2"], "b": ["0", "1"]}, "'-2' in data row 2"),
-        ({"a": ["1", ""], "b": ["0", "1"]}, "data row 2 has some of the columns of --shares blank"),
-        ({"a": ["1", "2"], "b": ["0", ""]}, "data row 2 has some"),
-    ],
-)
-def test_shares_that_are_no_votes_are_refused_by_column_and_row(columns, words):
-    with pytest.raises(ValueError, match=words):
-        ShareColumns(["a", "b"]).add_batch(pa.record_batch(columns))
-
-
 def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
-    monkeypatch.setattr("marmix.journey.fit.candidates_of", lambda *args: candidates())
+    monkeypatch.setattr("marmix.app.analyse.candidates_of", lambda *args: candidates())
     monkeypatch.setattr(
         "marmix.selection.comparison.default_rivals", lambda *args: {"logistic regression": LogisticRegression()}
     )
-    monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ({}, {}))
+    monkeypatch.setattr("marmix.app.analyse.figures", lambda subject: ([], {}))
     table = pd.DataFrame(X[:80], columns=["u", "v"])
     for i in range(3):  # two annotators share the votes of odd numbers
         table[f"reader {i}"] = np.where(VOTES[:80, 1] > i, "ill", np.where(VOTES[:80, 0] > i, "well", ""))
     table.to_csv(tmp_path / "rows.csv", index=False)
     readers = [f"reader {i}" for i in range(3)]
-    options = FitOptions(tmp_path / "rows.csv", None, tmp_path / "out", folds=2, votes=readers)
+    options = Options(tmp_path / "rows.csv", out=tmp_path / "out", votes=readers)
     findings = fit_file(options, Progress(quiet=True))
     counts, classes = votes(table[readers].replace("", None))
     voted, divided = counts.any(axis=1), (counts > 0).sum(axis=1) > 1
@@ -478,9 +425,7 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     table[["ill", "well"]] = counts  # the same votes as counts of the classes
     table.to_csv(tmp_path / "rows.csv", index=False)
     by_vote, by_share = (
-        evaluate_file(
-            tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", None, progress=Progress(quiet=True), **given
-        )
+        evaluate_file(Request(tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", **given), Progress(quiet=True))
         for given in ({"votes": readers}, {"shares": ["well", "ill"]})
     )
     assert replace(by_vote, notes=by_share.notes) == by_share

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any
 
 from marmix import __version__
-from marmix.commands import COMMANDS
-from marmix.commands.arguments import Parser, add_shared
+from marmix.app.arguments import OPTIONS, Parser
+from marmix.app.commands import COMMANDS
 from marmix.terminal import VisibleText
 
 
@@ -134,12 +134,12 @@ def parser_of_all() -> Parser:
         },
     )
     commands = parser.add_subparsers(prog="marmix", dest="command", metavar="COMMAND", required=True, title="commands")
-    for command in COMMANDS:
-        command.add(commands)
+    for name, command in COMMANDS.items():
+        command.add_to(commands, name)
     parser.commands = commands.choices
     general = parser.add_argument_group("general")
     general.add_argument(
         "--version", action="version", version=f"marmix {__version__}", help="show the version of marmix and exit"
     )
-    add_shared(general, "--help")
+    general.add_argument("-h", "--help", **OPTIONS["--help"])
     return parser

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.core.arrays import Array, unmasked
-from marmix.core.labels import encode_labels
+from marmix.core.labels import asked_labels, encode_labels
 from marmix.core.links import hazard, log_missing
 from marmix.core.measures import log_tau, posterior
 from marmix.core.mechanism import Mechanism, drivers_of
@@ -68,6 +68,26 @@ class Losses(NamedTuple):
     missing: float
 
 
+class LossRows(NamedTuple):
+    """Rows of a loss: class codes, -1 if unknown; whether the label was missing; weights and covariates (L, n), if any."""
+
+    z: NDArray[np.integer]
+    missing: NDArray[np.bool_]
+    weight: Array | None = None
+    covariates: Array | None = None
+
+    def take(self, rows: Any) -> "LossRows":
+        """Some of the rows."""
+        w, v = self.weight, self.covariates
+        w, v = None if w is None else w[rows], None if v is None else v[:, rows]
+        return LossRows(self.z[rows], self.missing[rows], w, v)
+
+    @property
+    def counts(self) -> Array:
+        """The weights, one by default."""
+        return np.ones(len(self.z)) if self.weight is None else self.weight
+
+
 class MissingnessObjective:
     r"""Loss of labels and missing indicators, with the gradient and curvature that boosting libraries ask for.
 
@@ -93,6 +113,8 @@ class MissingnessObjective:
         The classes, in the order of the scores; by default the sorted labels.
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
+    missing : array-like of bool, shape (n,), or None, default=None
+        Whether the label of each row was missing when the data came; by default where y is missing.
     covariates : array-like of shape (n, L) or None, default=None
         Covariates of the mechanism.
     label_rounds : int, default=10
@@ -160,6 +182,7 @@ class MissingnessObjective:
         *,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        missing: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
         label_rounds: int = 10,
     ):
@@ -177,87 +200,67 @@ class MissingnessObjective:
             raise ValueError(
                 f"the mechanism has {len(mechanism.alpha) - 2} slopes of covariates: give as many covariates."
             )
-        self._set_up(
-            z, len(self.classes), mechanism, mechanism_weight, weight, None if v is None else v.T, label_rounds
-        )
+        asked = asked_labels(missing, z)
+        was_missing = z < 0 if asked is None else (z < 0) | asked
+        rows = LossRows(z, was_missing, weight, None if v is None else v.T)
+        self._set_up(rows, len(self.classes), mechanism, mechanism_weight, label_rounds)
 
     @classmethod
-    def of_codes(
-        cls,
-        z: NDArray[np.integer],
-        n_classes: int,
-        mechanism: Mechanism | None,
-        mechanism_weight: float,
-        weight: Array | None,
-        covariates: Array | None,
-        label_rounds: int = 10,
+    def of_rows(
+        cls, rows: LossRows, n_classes: int, mechanism: Mechanism | None, mechanism_weight: float, label_rounds: int
     ) -> "MissingnessObjective":
-        """Return the objective for class codes instead of labels.
+        """Return the objective for class codes instead of labels, with the classes 0, 1, ...
 
         Parameters
         ----------
-        z : integer array of shape (n,)
-            Class codes, -1 if missing.
+        rows : LossRows
+            Codes, missing indicators, weights and covariates.
         n_classes : int
             Number of classes.
         mechanism : Mechanism or None
             As in the class; None means that no label is missing.
         mechanism_weight : float
             As in the class.
-        weight : array of shape (n,) or None
-            Weights of the rows.
-        covariates : array of shape (L, n) or None
-            Covariates of the mechanism, in rows.
-        label_rounds : int, default=10
+        label_rounds : int
             As in the class.
 
         Returns
         -------
         MissingnessObjective
-            With the classes 0, 1, ...
+            For one training run.
         """
-        self = cls.__new__(cls)
+        self = object.__new__(cls)
         self.classes = np.arange(n_classes)
-        self._set_up(z, n_classes, mechanism, mechanism_weight, weight, covariates, label_rounds)
+        self._set_up(rows, n_classes, mechanism, mechanism_weight, label_rounds)
         return self
 
     def _set_up(
-        self,
-        z: NDArray[np.integer],
-        n_classes: int,
-        mechanism: Mechanism | None,
-        mechanism_weight: float,
-        weight: Array | None,
-        covariates: Array | None,
-        label_rounds: int,
+        self, rows: LossRows, n_classes: int, mechanism: Mechanism | None, mechanism_weight: float, label_rounds: int
     ) -> None:
         self.n_classes, self.vectors = n_classes, 1 if n_classes == 2 else n_classes
         self.mechanism_weight, self.label_rounds, self.rounds = float(mechanism_weight), int(label_rounds), 0
-        self._z, self._weight, self._covariates = z, weight, covariates
-        self._missing = z < 0
-        if n_classes == 2:
-            self._sides = np.array([1.0, -1.0, 0.0], dtype=np.float32)[z]
-        counts = np.bincount(z[~self._missing], None if weight is None else weight[~self._missing], n_classes)
+        self._rows, n = rows, len(rows.z)
+        # of two classes the sides of the boundary, 0 without a label
+        self._labels = np.array([1.0, -1.0, 0.0], dtype=np.float32)[rows.z] if n_classes == 2 else rows.z
+        labelled = rows.z >= 0
+        counts = np.bincount(rows.z[labelled], None if rows.weight is None else rows.weight[labelled], n_classes)
         shares = np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum()  # a fold may lack a class
         self.baseline = np.log(shares[1:] / shares[:1]) if n_classes == 2 else np.log(shares)
-        if not self._missing.any() or self._missing.all():
+        if mechanism is not None and (rows.missing.all() or not rows.missing.any()):
             mechanism = None
-        self.mechanism = None if mechanism is None else mechanism.starting(float(self._rate()))
+        rate = float(np.average(rows.missing, weights=rows.weight))
+        self.mechanism = None if mechanism is None else mechanism.starting(rate)
         self._estimated = False
-        self._workers = min(available(), 4) if len(z) >= _MANY_ROWS else 1
-        self._gradient = np.empty((self.vectors, len(z)), dtype=np.float32)  # the precision of the libraries
+        self._workers = min(available(), 4) if n >= _MANY_ROWS else 1
+        self._gradient = np.empty((self.vectors, n), dtype=np.float32)  # the precision of the libraries
         self._curvature = np.empty_like(self._gradient)
-        self._space = np.empty((5, self.vectors, min(len(z), _BLOCK)), dtype=np.float32)  # working memory of one thread
-
-    def _rate(self) -> float:
-        return float(np.average(self._missing, weights=self._weight))
+        self._space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=np.float32)  # working memory of one thread
 
     @property
     def init_score(self) -> Array:
         """The baseline for every row, an array of shape (n,) for two classes, otherwise (n, K)."""
-        return (
-            np.tile(self.baseline, (len(self._z), 1)) if self.vectors > 1 else np.full(len(self._z), self.baseline[0])
-        )
+        n = len(self._rows.z)
+        return np.tile(self.baseline, (n, 1)) if self.vectors > 1 else np.full(n, self.baseline[0])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "MissingnessObjective":
         return self  # LightGBM copies its parameters: the rounds and the mechanism are those of the user's object
@@ -311,7 +314,7 @@ class MissingnessObjective:
         return self._gradient.T, self._curvature.T
 
     def _class_major(self, scores: Array) -> Array:
-        n = len(self._z)
+        n = len(self._rows.z)
         expected = (n,) if self.vectors == 1 else (n, self.vectors)
         if scores.shape == (n * self.vectors,) and self.vectors > 1:  # LightGBM's own order
             return scores.reshape(self.vectors, n)
@@ -361,13 +364,7 @@ class MissingnessObjective:
         >>> print(f"labels {losses.labels:.3f}, missing indicators {losses.missing:.3f}")
         labels 0.489, missing indicators 2.249
         """
-        return losses(
-            self._all_scores(self._class_major(np.asarray(scores, dtype=float))),
-            self._z,
-            self.mechanism,
-            self._weight,
-            self._covariates,
-        )
+        return losses(self._all_scores(self._class_major(np.asarray(scores, dtype=float))), self._rows, self.mechanism)
 
     def _all_scores(self, by_class: Array) -> Array:
         return np.vstack([np.zeros_like(by_class), by_class]) if self.vectors == 1 else by_class
@@ -386,19 +383,19 @@ class MissingnessObjective:
             The estimate; None if all labels are missing or none is.
         """
         s = self._class_major(np.asarray(scores, dtype=float))
-        self.mechanism = profiled(self.mechanism, self._all_scores(s), self._missing, self._weight, self._covariates)
+        self.mechanism = profiled(self.mechanism, self._all_scores(s), self._rows)
         return self.mechanism
 
     def _profile(self, by_class: Array) -> None:
         """Estimate the mechanism from a sample of rows: thoroughly the first time, by one step of Fisher scoring later."""
         assert self.mechanism is not None
-        rows, labelled, weight, covariates = self._sample
-        scores = by_class[:, rows]
+        places, labelled = self._sample
+        rows, scores = self._rows.take(places), by_class[:, places]
         if self.mechanism.measure == "entropy":
             u = _entropy(scores)
         else:
             u = self.mechanism.measured(posterior(self._all_scores(scores))).value
-        drivers = drivers_of(u, covariates)
+        drivers, weight = drivers_of(u, rows.covariates), rows.counts
         if self._estimated and not (self.mechanism.free_shape or self.mechanism.free_share):
             self.mechanism = _scored(self.mechanism, drivers, labelled, weight)
         else:
@@ -406,33 +403,30 @@ class MissingnessObjective:
             self.mechanism, self._estimated = bounded(mechanism, drivers, labelled, weight), True
 
     @cached_property
-    def _sample(self) -> tuple[NDArray[np.intp], int, Array, Array | None]:
-        """Rows for the profile, evenly spread, labelled ones first; their number, and weights and covariates of all."""
-        groups = [np.flatnonzero(~self._missing), np.flatnonzero(self._missing)]
-        step = -(-len(self._z) // _PROFILE_ROWS)
+    def _sample(self) -> tuple[NDArray[np.intp], int]:
+        """Rows for the profile, evenly spread, those whose label was not missing first, and the number of these."""
+        groups = [np.flatnonzero(~self._rows.missing), np.flatnonzero(self._rows.missing)]
+        step = -(-len(self._rows.z) // _PROFILE_ROWS)
         groups = [group[(len(group) - 1) % step // 2 :: step] for group in groups]
-        rows = np.concatenate(groups)
-        weight = np.ones(len(rows)) if self._weight is None else self._weight[rows]
-        return rows, len(groups[0]), weight, None if self._covariates is None else self._covariates[:, rows]
+        return np.concatenate(groups), len(groups[0])
 
     # Gradient and curvature, block by block, in the precision of the results
 
     def _fill(self, scores: Array, active: bool, gradient: NDArray[Any], curvature: NDArray[Any]) -> None:
-        mechanism, n = self.mechanism if active else None, len(self._z)
-        kernel, labels = (_two_classes, self._sides) if self.vectors == 1 else (_many_classes, self._z)
+        mechanism, n = self.mechanism if active else None, len(self._rows.z)
+        kernel = _two_classes if self.vectors == 1 else _many_classes
 
         def start(space: NDArray[Any] | None = None) -> Callable[[slice], None]:
             if space is None:
                 space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)
 
-            def fill(rows: slice) -> None:
-                g, h, work = gradient[:, rows], curvature[:, rows], space[:, :, : rows.stop - rows.start]
-                covariates = None if self._covariates is None else self._covariates[:, rows]
-                weight = self.mechanism_weight
-                kernel(scores[:, rows], labels[rows], self._missing[rows], mechanism, weight, covariates, g, h, *work)
-                if self._weight is not None:
-                    g *= self._weight[rows]
-                    h *= self._weight[rows]
+            def fill(part: slice) -> None:
+                g, h, work = gradient[:, part], curvature[:, part], space[:, :, : part.stop - part.start]
+                rows = self._rows.take(part)
+                kernel(scores[:, part], self._labels[part], rows, mechanism, self.mechanism_weight, g, h, work)
+                if rows.weight is not None:
+                    g *= rows.weight
+                    h *= rows.weight
 
             return fill
 
@@ -449,19 +443,18 @@ class MissingnessObjective:
 def _two_classes(
     scores: Array,
     labels: NDArray[Any],
-    missing: NDArray[np.bool_],
+    rows: LossRows,
     mechanism: Mechanism | None,
     w: float,
-    covariates: Array | None,
     gradient: NDArray[Any],
     curvature: NDArray[Any],
-    *space: NDArray[Any],
+    space: NDArray[Any],
 ) -> None:
     """Fill in gradient and curvature of two classes in the log odds (1, n) of the second; `space` is working memory.
 
     `labels` are 1 in the first class, -1 in the second and 0 if missing.
     """
-    f, size, lead, u, slope = (array[0] for array in space)
+    f, size, lead, u, slope = space[:, 0]
     g, h = gradient[0], curvature[0]
     f[...] = scores[0]
     np.abs(f, out=size)
@@ -488,7 +481,7 @@ def _two_classes(
     h *= labels
     h *= labels
     if mechanism is not None:
-        by_eta, information = _by_eta(mechanism, drivers_of(u, covariates), missing)
+        by_eta, information = _by_eta(mechanism, drivers_of(u, rows.covariates), rows.missing)
         by_eta *= slope
         by_eta *= w
         g -= by_eta
@@ -502,13 +495,12 @@ def _two_classes(
 def _many_classes(
     scores: Array,
     labels: NDArray[Any],
-    missing: NDArray[np.bool_],
+    rows: LossRows,
     mechanism: Mechanism | None,
     w: float,
-    covariates: Array | None,
     gradient: NDArray[Any],
     curvature: NDArray[Any],
-    *space: NDArray[Any],
+    space: NDArray[Any],
 ) -> None:
     """Fill in gradient and curvature of three or more classes in their scores (K, n); `space` is working memory.
 
@@ -520,13 +512,13 @@ def _many_classes(
     np.exp(log_posterior, out=tau)
     norm = tau.sum(axis=0)
     tau /= norm
-    labelled = ~missing
+    labelled = labels >= 0
     np.multiply(tau, labelled, out=gradient)
     np.subtract(1.0, tau, out=curvature)
     curvature *= gradient
     curvature *= K / (K - 1.0)
-    rows = np.flatnonzero(labelled)
-    gradient[labels[rows], rows] -= 1.0
+    known = np.flatnonzero(labelled)
+    gradient[labels[known], known] -= 1.0
     if mechanism is None:
         return
     if mechanism.measure == "entropy":
@@ -539,7 +531,7 @@ def _many_classes(
     else:
         u, by_score = mechanism.measured(posterior(np.ascontiguousarray(scores)))
         np.multiply(by_score, mechanism.alpha[1], out=slope)
-    by_eta, information = _by_eta(mechanism, drivers_of(u, covariates), missing)
+    by_eta, information = _by_eta(mechanism, drivers_of(u, rows.covariates), rows.missing)
     by_eta *= w
     information *= w
     np.multiply(slope, by_eta, out=tau)
@@ -568,49 +560,39 @@ def _by_eta(mechanism: Mechanism, drivers: Array, missing: NDArray[np.bool_]) ->
         return np.where(missing, slope, -h.slope), slope * h.slope
 
 
-def losses(
-    scores: Array,
-    z: NDArray[np.integer],
-    mechanism: Mechanism | None,
-    weight: Array | None = None,
-    covariates: Array | None = None,
-) -> Losses:
+def losses(scores: Array, rows: LossRows, mechanism: Mechanism | None) -> Losses:
     """The losses of labels and of missing indicators at scores (K, n); the second is 0 without a mechanism."""
-    p = posterior(scores)
-    rows = np.flatnonzero(z >= 0)
-    surprise = -log_tau(p)[z[rows], rows]
-    labels = float(surprise.sum() if weight is None else surprise @ weight[rows])
+    p, known = posterior(scores), np.flatnonzero(rows.z >= 0)
+    surprise = -log_tau(p)[rows.z[known], known]
+    labels = float(surprise.sum() if rows.weight is None else surprise @ rows.weight[known])
     if mechanism is None:
         return Losses(labels, 0.0)
-    order = np.concatenate([rows, np.flatnonzero(z < 0)])
+    order, given = _given_first(rows)
     with np.errstate(all="ignore"):
-        drivers = drivers_of(mechanism.measured(p).value, covariates)[:, order]
-        missing = mechanism.loglik_of(drivers, len(rows), None if weight is None else weight[order])
+        drivers = drivers_of(mechanism.measured(p).value, rows.covariates)[:, order]
+        missing = mechanism.loglik_of(drivers, given, None if rows.weight is None else rows.weight[order])
     return Losses(labels, -float(missing))
 
 
-def profiled(
-    mechanism: Mechanism | None,
-    scores: Array,
-    missing: NDArray[np.bool_],
-    weight: Array | None = None,
-    covariates: Array | None = None,
-) -> Mechanism | None:
+def profiled(mechanism: Mechanism | None, scores: Array, rows: LossRows) -> Mechanism | None:
     """The mechanism estimated from the scores (K, n) of all rows, its slope bounded."""
-    if mechanism is None or missing.all() or not missing.any():
+    if mechanism is None or rows.missing.all() or not rows.missing.any():
         return mechanism
-    order = np.argsort(missing, kind="stable")
-    labelled = int(np.sum(~missing))
-    w = np.ones(len(missing)) if weight is None else weight
+    order, given = _given_first(rows)
     with np.errstate(all="ignore"):
         u = mechanism.measured(posterior(scores)).value
-    drivers = drivers_of(u, covariates)[:, order]
-    rate = float(w @ missing / w.sum())
+    drivers, w = drivers_of(u, rows.covariates)[:, order], rows.counts
+    rate = float(w @ rows.missing / w.sum())
     starts = [mechanism.starting(rate)]
     if mechanism.free_shape:
         starts = [replace(mechanism, shape=shape).starting(rate) for shape in (0.0, 1.0, 10.0)]
-    fits = [bounded(start.profile_of(drivers, labelled, w[order]), drivers, labelled, w[order]) for start in starts]
-    return max(fits, key=lambda fit: fit.loglik_of(drivers, labelled, w[order]))
+    fits = [bounded(start.profile_of(drivers, given, w[order]), drivers, given, w[order]) for start in starts]
+    return max(fits, key=lambda fit: fit.loglik_of(drivers, given, w[order]))
+
+
+def _given_first(rows: LossRows) -> tuple[NDArray[np.intp], int]:
+    """Rows whose label was not missing, then the others, and the number of the former."""
+    return np.argsort(rows.missing, kind="stable"), int(np.sum(~rows.missing))
 
 
 def bounded(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) -> Mechanism:

@@ -143,7 +143,9 @@ class MissingnessLoss(nn.Module):
         if missing_rate is not None:
             self._become(self._options.starting(missing_rate))
 
-    def forward(self, logits: Tensor, targets: Tensor, weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, logits: Tensor, targets: Tensor, weight: Tensor | None = None, missing: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch, a scalar.
 
         Parameters
@@ -154,6 +156,8 @@ class MissingnessLoss(nn.Module):
             The class, or -1 where the label is missing.
         weight : Tensor of shape (n,) or None, default=None
             Weight of each row.
+        missing : Tensor of bool, shape (n,), or None, default=None
+            Whether the label was missing when the data came; by default where the target is -1.
 
         Returns
         -------
@@ -165,8 +169,8 @@ class MissingnessLoss(nn.Module):
         ValueError
             If shapes or values do not fit together.
         """
-        self._check(logits, targets, weight)
-        missing = targets < 0
+        self._check(logits, targets, weight, missing)
+        missing = targets < 0 if missing is None else missing | (targets < 0)
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         loss = nn.functional.cross_entropy(logits, targets.long(), ignore_index=-1, reduction="none")
@@ -205,7 +209,9 @@ class MissingnessLoss(nn.Module):
         return self.mechanism().missing_proba(logits)
 
     @torch.no_grad()
-    def profile(self, logits: Tensor, targets: Tensor, weight: Tensor | None = None) -> Mechanism:
+    def profile(
+        self, logits: Tensor, targets: Tensor, weight: Tensor | None = None, missing: Tensor | None = None
+    ) -> Mechanism:
         """Set alpha to its estimate for given logits, and the shape and share if they are free; return the mechanism.
 
         Use rows held out of the training, labelled and unlabelled ones: the network is certain of labels that it has
@@ -219,6 +225,8 @@ class MissingnessLoss(nn.Module):
             The class, or -1 where the label is missing.
         weight : Tensor of shape (n,) or None, default=None
             Weight of each row.
+        missing : Tensor of bool, shape (n,), or None, default=None
+            Whether the label was missing when the data came; by default where the target is -1.
 
         Returns
         -------
@@ -230,8 +238,9 @@ class MissingnessLoss(nn.Module):
         ValueError
             If shapes or values do not fit together.
         """
-        self._check(logits, targets, weight)
-        self._become(self._options.profile(logits.double(), targets < 0, weight))
+        self._check(logits, targets, weight, missing)
+        missing = targets < 0 if missing is None else missing | (targets < 0)
+        self._become(self._options.profile(logits.double(), missing, weight))
         return self.mechanism()
 
     def extra_repr(self) -> str:
@@ -271,7 +280,7 @@ class MissingnessLoss(nn.Module):
             self.alpha.copy_(torch.tensor(mechanism.alpha, dtype=torch.float64))
         self._options, self._started = mechanism, True
 
-    def _check(self, logits: Tensor, targets: Tensor, weight: Tensor | None) -> None:
+    def _check(self, logits: Tensor, targets: Tensor, weight: Tensor | None, missing: Tensor | None) -> None:
         """Raise an error in words for wrong shapes and values; values on a device are read for the first batch only."""
         if logits.ndim != 2 or logits.shape[1] < 2 or not logits.shape[0]:
             raise ValueError(
@@ -280,7 +289,7 @@ class MissingnessLoss(nn.Module):
         if not logits.is_floating_point():
             raise ValueError(f"logits must be floating-point numbers, not {logits.dtype}.")
         n, classes = logits.shape
-        for name, values in (("targets", targets), ("weight", weight)):
+        for name, values in (("targets", targets), ("weight", weight), ("missing", missing)):
             if values is not None and tuple(values.shape) != (n,):
                 raise ValueError(
                     f"{name} must have shape ({n},), one value per row of logits, not {tuple(values.shape)}."

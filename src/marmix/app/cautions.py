@@ -17,7 +17,10 @@ WIDE = 0.5  # interval of that share
 LIKELY, UNLIKELY = 0.975, 0.75  # probabilities of being better than one class for every row
 NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
 ENRICHED = 4.0  # odds of a class among the given labels, against those among all rows if labels were drawn by class
-FINE = "Every class has enough labels, the checks of the mechanism pass, and no usual classifier is clearly better."
+FINE = (
+    "Every class has enough labels, the checks of the mechanism pass, and no usual classifier is clearly better. Whether labels "
+    "are missing because of the label, no check can see: an audit of 30 rows can."
+)
 
 
 class Grounds(NamedTuple):

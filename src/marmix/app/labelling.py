@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from marmix.app.page import environment, policy, readable
+from marmix.app.survey import PREFIX
 
+LABEL, NOTE = f"{PREFIX}label", f"{PREFIX}note"  # columns of the download
 KEYS = "123456789qwertyiopasdfghjklzxcvbm"  # of the classes; 0, u and n do something else
 
 
@@ -50,7 +52,7 @@ def labelling_page(
     name, values = ids
     data = {
         "plan": plan,
-        "header": [name, "label", "note"],
+        "header": [name, LABEL, NOTE],
         "ids": list(values),
         "classes": list(classes),
         "keys": list(KEYS[: len(classes)]),

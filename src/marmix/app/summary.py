@@ -36,15 +36,15 @@ def summary_lines(findings: Findings) -> list[str]:
 
 
 def _scoreboard(findings: Findings) -> list[str]:
-    """Wrong labels and accuracy of the classifiers, and the accuracy that the labelled rows alone claim."""
+    """Wrong labels and accuracy of the classifiers, and the accuracy claimed by the labelled rows alone."""
     if not findings.scoreboard:
         return []
     missing = "too few labels" if findings.labels.imputed else "none imputed"
-    rows = [("", "wrong labels", "accuracy", "of labelled rows")]
+    rows = [("", "wrong labels", "accuracy", "claimed")]
     for row in findings.scoreboard:
         wrong, right = estimate(row.wrong, "count", 0, missing), estimate(row.accuracy, "share", 1)
         rows.append((row.name, " ".join(wrong), " ".join(right), percent(row.claimed_accuracy, 1)))
-    return ["", *(f"  {a:<21}{b:<19}{c:<24}{d}".rstrip().replace(SPACE, " ") for a, b, c, d in rows)]
+    return ["", *(f"  {a:<20}{b:<24}{c:<24}{d}".rstrip().replace(SPACE, " ") for a, b, c, d in rows)]
 
 
 def _imputed(findings: Findings) -> str:

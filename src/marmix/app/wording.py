@@ -16,7 +16,7 @@ from marmix.inference.sensitivity import times
 from marmix.inference.tables import number, p_sign
 
 DASH, MINUS, SPACE = "\u2013", "\u2212", "\u00a0"  # the space stands between a number and its unit
-VERDICTS = {"use": "Use these labels", "care": "Use with care", "no": "Do not use these labels"}
+VERDICTS = {"use": "Use these labels once audited", "care": "Use with care", "no": "Do not use these labels"}
 
 
 def counted(value: int, noun: str) -> str:

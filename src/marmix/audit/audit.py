@@ -146,6 +146,8 @@ class Audit:
         Positions in X of the rows to label, in the order in which to label them.
     pending : array of int
         Those of them whose label is not recorded yet.
+    recorded : dict
+        The labels of the others.
 
     See Also
     --------
@@ -207,6 +209,13 @@ class Audit:
     def pending(self) -> Places:
         """Positions of the rows whose label is not recorded yet."""
         return self.rows[len(self._labels) :]
+
+    @property
+    def recorded(self) -> dict[int, Any]:
+        """The recorded labels by position, None where nobody can tell."""
+        names = np.array([*self.clf.classes_.tolist(), None], dtype=object)
+        codes = most_voted(self._labels, self._proba[self._drawn[: len(self._labels)]])
+        return dict(zip(self.rows.tolist(), names[codes].tolist(), strict=False))
 
     def extend(self, n: int) -> Self:
         """Draw n more rows by the same plan, as many as there are left; `pending` has them.

@@ -1,10 +1,10 @@
 """Predictions of any classifier, and a classifier that has learnt from an audit."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
 
 from marmix.audit.learning import Recalibration
@@ -17,8 +17,7 @@ def unlabelled_proba(clf: Any, X: Any) -> Array:
     return np.asarray(getattr(last, "unlabelled_proba", last.predict_proba)(rows), dtype=float)
 
 
-@dataclass(frozen=True)
-class AuditedClassifier:
+class AuditedClassifier(ClassifierMixin, BaseEstimator):
     r"""A classifier whose posteriors of unlabelled rows were calibrated again by an audit.
 
     With q the probability that the label of a row is missing, the probabilities of a new row of the population are
@@ -30,10 +29,10 @@ class AuditedClassifier:
     with the classifier's own probabilities for labelled rows, and those after the audit for unlabelled rows. q is the
     `missing_proba` of an estimator of marmix that models the missingness; for other classifiers it is `rate`.
 
-    Attributes
+    Parameters
     ----------
     estimator : classifier
-        That was audited.
+        That was audited. It is not fitted again: `fit` changes nothing.
     recalibration : Recalibration
         What the audit changed.
     rate : float
@@ -56,14 +55,35 @@ class AuditedClassifier:
     True
     """
 
-    estimator: Any
-    recalibration: Recalibration
-    rate: float
+    def __init__(self, estimator: Any, recalibration: Recalibration, rate: float):
+        self.estimator = estimator
+        self.recalibration = recalibration
+        self.rate = rate
+
+    def __sklearn_clone__(self) -> "AuditedClassifier":
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes."""
         return np.asarray(self.estimator.classes_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return int(self.estimator.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features, if they have some."""
+        return np.asarray(self.estimator.feature_names_in_)
+
+    def fit(self, X: Any, y: Any = None) -> "AuditedClassifier":
+        """Change nothing."""
+        return self
 
     def unlabelled_proba(self, X: Any) -> Array:
         """Class probabilities (n, K) of rows whose label is known to be missing."""

@@ -353,6 +353,29 @@ def most_voted(shares: Array, proba: Array | None = None) -> NDArray[np.integer]
     return np.where(shares.any(axis=1), codes, MISSING)
 
 
+def asked_labels(missing: Any, codes: Any) -> Any:
+    """Rows whose label was missing but is known now, as an array of bool; None if there are none.
+
+    Parameters
+    ----------
+    missing : array-like of shape (n,) or None
+        Whether the label of each row was missing when the data came; by default where the code is negative.
+    codes : array of shape (n,)
+    """
+    if missing is None:
+        return None
+    flags = np.asarray(to_host(missing) if on_device(missing) else missing)
+    known = to_host(codes) >= 0
+    if flags.shape != known.shape or not np.isin(flags, (0, 1)).all():
+        raise ValueError(f"missing must have shape {known.shape} and say True or False for each row.")
+    flags = flags.astype(bool)
+    if not (flags | known).all():
+        row = int((~(flags | known)).argmax())
+        raise ValueError(f"the label of row {row} is missing in y, but missing says that it was not: write True there.")
+    asked = flags & known
+    return asked if asked.any() else None
+
+
 def copies_of(shares: Array) -> Copies:
     """Rows repeated once for each class with a positive share."""
     missing = np.asarray(~shares.any(axis=1))

@@ -14,7 +14,8 @@ and its gradient in the parameters of the scores follows from ``G_jk = d L / d s
                  r_jk proportional to tau_jk q_jk
 
 summed to moments ``sum_j G_jk phi(x_j)``. A *tempered* mechanism has a weight below one, ``L_ig + t L_miss``. Rows are sorted,
-labelled rows first and by class, so that each of these cases is a slice.
+labelled rows first and by class, so that each of these cases is a slice. Rows whose label was asked for, because it had been
+missing, follow, again by class: in L_ig they are labelled, and in L_miss they have m_j = 1 (and their own q_{j z_j}).
 """
 
 from itertools import pairwise
@@ -103,7 +104,9 @@ class Block(NamedTuple):
     """Sorted rows in the axes of the fit."""
 
     x: Array  # (d, n), rows as columns
-    cuts: list[int]  # columns cuts[k]:cuts[k + 1] are class k; unlabelled rows follow
+    cuts: list[
+        int
+    ]  # columns cuts[k]:cuts[k + 1] are group k: the K classes, asked rows of the K classes if any; then unlabelled
     weight: Array | None = None  # (n,)
     covariates: Array | None = None  # (L, n)
     space: list[Any] | None = None  # memory for `features`, shared by the blocks of a worker
@@ -149,7 +152,7 @@ def block_sums(
     tempering : float
         The weight t of L_miss.
     """
-    phi, cuts, weight = block.features(model), block.cuts, block.weight
+    phi, cuts, weight, classes = block.features(model), block.cuts, block.weight, model.n_classes
     labelled = cuts[-1]
     scores, share = model.block_scores(prepared, phi)
     p = posterior(scores)
@@ -158,7 +161,7 @@ def block_sums(
     if mechanism is None:
         g = xp.zeros_like(scores)
     else:
-        missing, g, alpha, shape_slope, share_slope = mechanism.block(p, block.covariates, labelled, weight, cuts)
+        missing, g, alpha, shape_slope, share_slope = mechanism.block(p, block.covariates, cuts[classes], weight, cuts)
         if tempering != 1.0:
             g *= tempering
             alpha, shape_slope, share_slope = tempering * alpha, tempering * shape_slope, tempering * share_slope
@@ -166,7 +169,7 @@ def block_sums(
     if ignorable:
         # the normaliser is added for unlabelled rows, or subtracted for labelled ones
         sign, columns = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
-        by_class = [(k, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
+        by_class = [(k % classes, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
         if weight is None:
             if model.joint:
                 g[:, columns] += p.tau[:, columns]

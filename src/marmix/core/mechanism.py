@@ -408,7 +408,7 @@ class Mechanism:
         return len(self.label) - 1 if self.free_label else 0
 
     def drivers(self, p: Posterior, covariates: Array | None, cuts: Sequence[int] = ()) -> Array:
-        """The drivers of a block; with a label term, rows ``cuts[k]:cuts[k + 1]`` are known to be of class k."""
+        """The drivers of a block; with a label term, rows ``cuts[k]:cuts[k + 1]`` are known to be of class k (modulo K)."""
         return self._drivers(self.measured(p).value, p, covariates, cuts)
 
     def _drivers(self, u: Array, p: Posterior, covariates: Array | None, cuts: Sequence[int]) -> Array:
@@ -419,7 +419,7 @@ class Mechanism:
         if cuts:
             log_class[:, : cuts[-1]] = -np.inf
         for k, (a, b) in enumerate(pairwise(cuts)):
-            log_class[k, a:b] = 0.0
+            log_class[k % log_class.shape[0], a:b] = 0.0
         return namespace(u).concat([drivers, log_class])
 
     @property
@@ -476,7 +476,7 @@ class Mechanism:
         weight: Array | None = None,
         cuts: Sequence[int] = (),
     ) -> MechanismSums:
-        """Log-likelihood and gradients of a block whose first `labelled` rows are labelled; `cuts` as in `drivers`."""
+        """Log-likelihood and gradients of a block whose first `labelled` labels were not missing; `cuts` as in `Block`."""
         u, gradient = self.measured(p)
         drivers = in_double(self._drivers(u, p, covariates, cuts))  # the link is accurate in double precision only
         weight = None if weight is None else in_double(weight)
@@ -484,6 +484,7 @@ class Mechanism:
         gradient *= in_precision_of(gradient, self.alpha[1] * terms.eta_slope)
         if terms.proba is not None:
             excess = in_precision_of(gradient, terms.proba) - p.tau[:, labelled:]
+            excess[:, : max(cuts[-1] - labelled, 0)] = 0.0  # asked rows, whose class is known
             gradient[:, labelled:] += (
                 excess if weight is None else excess * in_precision_of(gradient, weight[labelled:])
             )

@@ -29,7 +29,7 @@ from sklearn.utils import check_array
 from marmix.core.arrays import Array, on_cluster, unmasked
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
-from marmix.core.labels import choose_classes, found_labels, has_votes, number_labels
+from marmix.core.labels import asked_labels, choose_classes, found_labels, has_votes, number_labels
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments, group_moments, merged
 from marmix.core.workers import available, ordered
@@ -62,19 +62,19 @@ class Shared(NamedTuple):
 class Shard:
     """Rows of one partition or of several small adjacent ones: loaded, then with encoded labels, then in the axes of a fit."""
 
-    def __init__(self, loaded: list[tuple[Any, Any, Any]], threads: int, spaces: list[list[Array]]):
+    def __init__(self, loaded: list[tuple[Any, ...]], threads: int, spaces: list[list[Array]]):
         self._loaded, self._threads, self._spaces, self.empty = loaded, threads, spaces, False
         self._shared: dict[int, Any] = {}
 
     def labels(self, classes: Any) -> list[tuple[NDArray[Any], Counter[str]]]:
         """Distinct labels, among `classes` if they are named, and texts that counted as missing."""
-        return [found_labels(y, classes) for _, y, _ in self._loaded]
+        return [found_labels(y, classes) for _, y, *_ in self._loaded]
 
     def number(self, coded: bool, classes: NDArray[Any]) -> int:
         """Encode labels that are not `coded` yet, and drop rows of weight zero; return the number of rows."""
-        parts = zip(*(_weighted(*part, coded, classes) for part in self._loaded), strict=True)
-        X, z, weight = (part[0] if len(part) == 1 or part[0] is None else np.concatenate(part) for part in parts)
-        self._rows, self._n_classes, self.empty = (X, z, weight), len(classes), not len(z)
+        parts = zip(*(_weighted(part, coded, classes) for part in self._loaded), strict=True)
+        X, z, weight, asked = (part[0] if len(part) == 1 or part[0] is None else np.concatenate(part) for part in parts)
+        self._rows, self._n_classes, self._asked, self.empty = (X, z, weight), len(classes), asked, not len(z)
         del self._loaded
         return len(z)
 
@@ -85,6 +85,10 @@ class Shard:
             group_moments(X[rows], z[rows], None if weight is None else weight[rows], self._n_classes)
             for rows in slices(len(z), _CHUNK)
         )
+
+    def any_asked(self) -> bool:
+        """Whether the label of some row was missing and then asked for."""
+        return self._asked is not None and bool(self._asked.any())
 
     def error(self, names: list[str], first: int) -> str | None:
         """Error message about features that are not finite; row numbers count from `first`."""
@@ -97,9 +101,12 @@ class Shard:
     def enter(self, frame: Frame, covariates: Covariates) -> tuple[NDArray[np.integer], Array]:
         """Transform the rows to the axes of a fit; return the number and weight of the rows of each group."""
         X, z, weight = self._rows
-        self._engine = NumpyEngine(X, z, weight, self._n_classes, frame, covariates, self._threads)
+        groups = self._n_classes
+        if self._asked is not None:
+            z, groups = np.where(self._asked, z.astype(np.int64) + groups, z), 2 * groups
+        self._engine = NumpyEngine(X, z, weight, groups, frame, covariates, self._threads)
         self._engine.spaces, self._engine.shares_spaces = self._spaces, True
-        del self._rows
+        del self._rows, self._asked
         return self._engine.counts, self._engine.group_weight
 
     def share(self, key: int, value: Any) -> None:
@@ -122,14 +129,20 @@ class Shard:
         return self._engine.select(places)
 
 
-def _weighted(X: Any, y: Any, weight: Any, coded: bool, classes: NDArray[Any]) -> tuple[Any, Any, Any]:
-    """Rows of positive weight, with encoded labels."""
-    z = y if coded else number_labels(y, classes)
+def _weighted(loaded: tuple[Any, ...], coded: bool, classes: NDArray[Any]) -> tuple[Any, ...]:
+    """Rows of positive weight, with encoded labels, and whether these were asked for; None if nothing is known of that."""
+    X, y, weight, missing = loaded
+    z, asked = y if coded else number_labels(y, classes), None
+    if missing is not None:
+        asked = asked_labels(missing, z)
+        asked = np.zeros(len(z), dtype=bool) if asked is None else asked
     if weight is None:
-        return X, z, None
+        return X, z, None, asked
     weight = np.asarray(weight, dtype=float)
     check_weights(weight)
-    return (X, z, weight) if weight.all() else (X[weight > 0], z[weight > 0], weight[weight > 0])
+    if weight.all():
+        return X, z, weight, asked
+    return X[weight > 0], z[weight > 0], weight[weight > 0], None if asked is None else asked[weight > 0]
 
 
 @contextmanager
@@ -381,7 +394,7 @@ class Holders:
             ) from None
 
 
-def _length(loaded: tuple[Any, Any, Any]) -> int:
+def _length(loaded: tuple[Any, ...]) -> int:
     return len(loaded[0])
 
 
@@ -441,15 +454,16 @@ class ClusterRows(Rows):
         self._holders: Holders | None = None
         self._engine: ClusterEngine | None = None
 
-    def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
         _refuse_votes(y)
         self._coded = not on_cluster(y)
         values, all_classes = encoded(y, named, classes)[:2] if self._coded else (y, classes)
         labels = _aligned(self.X, self._lengths, values, "y")
-        weight = [None] * len(labels)
-        if sample_weight is not None:
-            weight = _aligned(self.X, self._lengths, sample_weight, "sample_weight")
-        self._parts = [_delayed(_loaded)(*part) for part in zip(self._x, labels, weight, strict=True)]
+        beside = [
+            [None] * len(labels) if values is None else _aligned(self.X, self._lengths, values, name)
+            for name, values in (("sample_weight", sample_weight), ("missing", missing))
+        ]
+        self._parts = [_delayed(_loaded)(*part) for part in zip(self._x, labels, *beside, strict=True)]
         holders = self._load()
         if all_classes is None:
             distinct = [part for parts in holders.call("labels", named).values() for part in parts]
@@ -457,6 +471,7 @@ class ClusterRows(Rows):
         self.classes = all_classes
         self.codes = labels if self._coded else [_delayed(number_labels)(part, all_classes) for part in labels]
         self._encode(holders)
+        self.asked = True if missing is not None and any(holders.call("any_asked").values()) else None
         if classes is None:
             check_weighted_classes(self.classes, self.moments.weight[:-1] > 0.0)
 
@@ -579,12 +594,12 @@ def _check_aligned(X: Any, **beside: Any) -> None:
             )
 
 
-def _loaded(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+def _loaded(X: Any, y: Any, weight: Any, missing: Any) -> tuple[Any, ...]:
     """A partition in memory, checked."""
-    _check_aligned(X, y=y, sample_weight=weight)
+    _check_aligned(X, y=y, sample_weight=weight, missing=missing)
     numbers = [np.float64, np.float32]
     X = check_array(unmasked(X), dtype=numbers, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
-    return X, y, unmasked(weight)
+    return X, y, unmasked(weight), unmasked(missing)
 
 
 def _mapped(function: Callable[..., Any], options: dict[str, Any], X: Any, *beside: Any) -> Any:

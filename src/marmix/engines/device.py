@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from marmix.core.arrays import LARGEST, Array, detached, in_double, like, namespace, on_device, on_host, to_host
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
-from marmix.core.labels import copies_of
+from marmix.core.labels import asked_labels, copies_of
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments, merged
 from marmix.engines.checks import check_finite, check_lengths, check_weighted_classes, check_weights
@@ -110,10 +110,10 @@ def fetched(result: Any, array: Any) -> Any:
 class DeviceRows(Rows):
     """Rows on a device, with labels and weights on the same device."""
 
-    def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
         xp, X = namespace(self.X), self.X
         codes, self.classes, shares = encoded(y, named, classes)
-        self.codes = self._moved(codes)
+        self.codes, self.asked = self._moved(codes), asked_labels(missing, codes)
         weight = None if sample_weight is None else _checked_weights(X, sample_weight)
         labels, rows = self.codes, None
         if shares is not None:
@@ -124,6 +124,11 @@ class DeviceRows(Rows):
                 weight = share if weight is None else share * xp.take(weight, rows, axis=0)
         self._double, self._dtype = xp.float64, xp.float32 if single else xp.float64
         n_classes = len(self.classes)
+        if self.asked is not None:  # groups of their own
+            asked = xp.asarray(self.asked, device=X.device)
+            asked = asked if rows is None else xp.take(asked, rows, axis=0)
+            labels = xp.where(asked, xp.astype(labels, xp.int64) + n_classes, xp.astype(labels, xp.int64))
+            n_classes *= 2
         kind = xp.int8 if n_classes < 126 else xp.int64
         group = xp.where(labels < 0, xp.asarray(n_classes, dtype=kind, device=X.device), xp.astype(labels, kind))
         if weight is not None:  # rows of weight zero come last, and are ignored
@@ -182,9 +187,10 @@ class DeviceRows(Rows):
             x = x - mean
             scatter = (x * w[:, None]).T @ x
         values = to_host(xp.concat([mass, mean, xp.reshape(scatter, (d * d,))]))
-        groups = len(self.cuts)
-        out = GroupMoments(np.zeros(groups), np.zeros((groups, d)), np.zeros((groups, d, d)))
+        classes = len(self.classes)
+        out = GroupMoments(np.zeros(classes + 1), np.zeros((classes + 1, d)), np.zeros((classes + 1, d, d)))
         k = int(np.searchsorted(self.cuts, rows.start, side="right")) - 1
+        k = classes if k == len(self.cuts) - 1 else k % classes
         out.weight[k] = values[0]
         out.mean[k], out.scatter[k] = values[1 : 1 + d], values[1 + d :].reshape(d, d)
         return out

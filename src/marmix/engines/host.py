@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from marmix.core.arrays import Array, to_host_or_refuse
 from marmix.core.files import in_file, open_array, release, write_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
-from marmix.core.labels import copies_of
+from marmix.core.labels import asked_labels, copies_of
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments, group_moments, merged
 from marmix.core.workers import available, ordered
@@ -315,10 +315,11 @@ class HostRows(Rows):
         """Number of threads."""
         return available() if len(self.X) >= MANY_ROWS else 1
 
-    def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
-        y, sample_weight = to_host_or_refuse("the fit", y, sample_weight)
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+        y, sample_weight, missing = to_host_or_refuse("the fit", y, sample_weight, missing)
         self.codes, self.classes, self.shares = encoded(y, named, classes)
         check_lengths(self.X, self.codes)
+        self.asked = asked_labels(missing, self.codes)
         to_check = self.classes if classes is None else self.classes[:0]
         copies = None if self.shares is None else copies_of(self.shares)
         if copies is not None and len(copies.rows) > len(self.codes):
@@ -341,11 +342,24 @@ class HostRows(Rows):
             all_count = len(self.counted) == len(self.X)
             self.kept = None if all_count else np.flatnonzero(np.asarray(sample_weight) > 0)
         if classes is None and not self.in_file and len(self.labels) <= self.most_sorted:
-            order = row_order(self.counted, self.labels, self.weight)
+            order = row_order(self.counted, self.groups, self.weight)
             if (order[1:] < order[:-1]).any():
                 self.counted, self.labels = self.counted[order], self.labels[order]
                 self.weight = None if self.weight is None else self.weight[order]
                 self.kept = order if self.kept is None else self.kept[order]
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether the label of each row in `counted` was missing."""
+        return (self.labels < 0) | (self.groups >= len(self.classes))
+
+    @property
+    def groups(self) -> NDArray[np.integer]:
+        """The labels, larger by the number of classes where they were asked for."""
+        if self.asked is None:
+            return self.labels
+        asked = self.asked if self.kept is None else self.asked[self.kept]
+        return np.where(asked, self.labels.astype(np.int64) + len(self.classes), self.labels)
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[Any]:
         codes, _, shares = encoded(to_host_or_refuse("impute", open_array(y, "y"))[0], None, classes)
@@ -389,4 +403,5 @@ class HostRows(Rows):
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
         kind = FileEngine if self.in_file else NumpyEngine
-        return kind(self.counted, self.labels, self.weight, len(self.classes), frame, covariates, self.workers)
+        n_groups = len(self.classes) * (1 + (self.asked is not None))
+        return kind(self.counted, self.groups, self.weight, n_groups, frame, covariates, self.workers)

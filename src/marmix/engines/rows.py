@@ -40,9 +40,10 @@ class Engine(ABC):
     ----------
     frame : Frame
     covariates : Covariates
-    counts : array of shape (K + 1,)
-        Number of rows of each class, then of unlabelled rows.
-    group_weight : array of shape (K + 1,)
+    counts : array of shape (K + 1,) or (2 K + 1,)
+        Number of rows of each class, then of rows of each class whose label was asked for, if there are any, then of unlabelled
+        rows.
+    group_weight : array
         Their total weights.
     place : array
         An empty array of the type and on the device of the blocks.
@@ -146,6 +147,8 @@ class Rows(ABC):
         Indices of the classes, -1 where a label is missing, in the form that `map` takes; the most voted class of votes.
     shares : array of shape (n, K) or None
         Shares of the classes in the votes of each row, in the form that `map` takes; None if each row has one label.
+    asked : array of bool, shape (n,), or None
+        Whether the label of each row was missing and then asked for; None if none was.
     missing_texts : mapping
         Texts that counted as missing labels, and how many rows have each.
     labels_in_file : bool
@@ -155,6 +158,7 @@ class Rows(ABC):
     classes: NDArray[Any]
     codes: Any
     shares: Any = None
+    asked: Any = None
     missing_texts: Mapping[str, int] = MappingProxyType({})
     moments: GroupMoments  # of each class, and of the unlabelled rows
     labels_in_file = False
@@ -168,12 +172,21 @@ class Rows(ABC):
         self.X = X
 
     def with_labels(
-        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
+        self,
+        y: Any,
+        sample_weight: Any = None,
+        missing: Any = None,
+        *,
+        named: Any = None,
+        classes: Any = None,
+        single: bool = False,
     ) -> Self:
         """Add labels and weights, and return self.
 
         Parameters
         ----------
+        missing : array-like of bool or None
+            Whether the label of each row was missing when the data came; by default where y is missing.
         named : array-like or None
             The classes that the user has named; None to find them among the labels.
         classes : array or None
@@ -182,13 +195,13 @@ class Rows(ABC):
             Whether rows on a device are computed in single precision.
         """
         y, weight = open_array(y, "y"), unmasked(open_array(sample_weight, "sample_weight"))
-        self._add_labels(y, weight, named, classes, single)
+        self._add_labels(y, weight, unmasked(missing), named, classes, single)
         if not (on_cluster(y) or on_device(y) or has_votes(y)):
             self.missing_texts = missing_texts(y, named if classes is None else classes)
         return self
 
     @abstractmethod
-    def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
         pass
 
     @abstractmethod
@@ -252,8 +265,8 @@ class Rows(ABC):
 
     @property
     def any_missing(self) -> bool:
-        """Whether some row has no label."""
-        return bool(self.moments.weight[-1] > 0.0)
+        """Whether the label of some row was missing."""
+        return self.asked is not None or bool(self.moments.weight[-1] > 0.0)
 
     def release(self) -> None:
         """Free what a fit has stored with the rows, once it is finished."""

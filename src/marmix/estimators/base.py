@@ -174,12 +174,13 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Fitting
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
+    def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
         checked: Any = clone(self) if reset else self  # a fit that fails leaves this estimator as it was
         rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
+            missing,
             named=self.classes,
             classes=None if reset else self.model_.classes,
             single=self.precision == "single",
@@ -510,12 +511,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Inference
 
-    def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
+    def inference(
+        self, X: Any, y: Any, sample_weight: Any = None, missing: Any = None, *, cov_type: str = "sandwich"
+    ) -> Inference:
         """Standard errors, confidence intervals and tests for this fit.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, missing
             The rows of the fit, which the estimator does not keep. Weights must be counts of rows: survey weights or
             inverse probabilities would give the standard errors of as many rows as they sum to.
         cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
@@ -533,8 +536,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 f"{self.model_.n_features} features: no standard errors are computed for more than {MOST_FEATURES}. Reduce them "
                 "first, e.g. make_pipeline(PCA(20), ...)."
             )
-        X, y, sample_weight = to_host_or_refuse("inference", X, y, sample_weight)
-        training = self._validated(X, y, sample_weight, reset=False)
+        X, y, sample_weight, missing = to_host_or_refuse("inference", X, y, sample_weight, missing)
+        training = self._validated(X, y, sample_weight, missing, reset=False)
         rows = training.rows
         assert isinstance(rows, HostRows)
         if rows.in_file and rows.weight is not None and not np.all(rows.weight):
@@ -543,10 +546,15 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "X, y and sample_weight are not the rows that this estimator was fitted to: pass those, or fit again."
             )
+        objective, mechanism = self._objective(training), self._mechanism_of_fit(training)
+        if mechanism is not None:
+            missing_part = objective.sums(self.model_.theta, mechanism, ignorable=False).missing
+            if not np.isclose(missing_part, self.model_.loglik_missing, rtol=1e-4):
+                raise ValueError("the labels of other rows were missing in the fit: pass the same missing= as to fit.")
         fitted = Fitted(
             model=self.model_,
-            objective=self._objective(training),
-            mechanism=self._mechanism_of_fit(training),
+            objective=objective,
+            mechanism=mechanism,
             covariates=training.covariates,
             estimator=numbered(self),
             X=rows.counted,
@@ -556,7 +564,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             n_rows=len(rows.X),
             checked=self._checked_values,
             shares=rows.shares,
-            doubts=partial(_doubts, self.model_, rows.counted, rows.labels, rows.weight),
+            missing=None if rows.asked is None else rows.missing,
+            doubts=partial(_doubts, self.model_, rows.counted, rows.labels, rows.weight, rows.missing),
         )
         with one_thread():
             return Inference(fitted, cov_type)
@@ -591,6 +600,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         m: int = 20,
         random_state: Any = None,
         sample_weight: Any = None,
+        missing: Any = None,
         *,
         delta: Mapping[Any, float] | None = None,
     ) -> Imputations:
@@ -601,7 +611,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, missing
             The rows of the fit, which the estimator does not keep.
         m : int, default=20
             Number of imputations.
@@ -617,7 +627,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         Imputations
             A sequence of m arrays of labels; its method `pool` runs an analysis on each.
         """
-        return self.inference(X, y, sample_weight).multiple_imputations(m, random_state, delta)
+        return self.inference(X, y, sample_weight, missing).multiple_imputations(m, random_state, delta)
 
     def sensitivity(
         self,
@@ -626,17 +636,16 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         delta: ArrayLike | None = None,
         label: Any = None,
         *,
-        method: str = "auto",
-        threshold: float | None = None,
-        n_draws: int = 200,
-        random_state: int = 0,
         sample_weight: Any = None,
+        missing: Any = None,
+        method: str = "auto",
+        **options: Any,
     ) -> Sensitivity:
         """What if labels are missing because of the label itself? A sweep over how strongly.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, missing
             The rows of the fit. On other rows the intervals do not include the uncertainty of the fit.
         delta : array-like or None, default=None
             Logarithms of the odds ratios to sweep: how many times as likely a row of the class is to lose its label as others
@@ -647,13 +656,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             "selection" fits the model again at every delta, with the term delta 1{y = label} in its mechanism;
             "pattern-mixture" keeps the model and tilts the probabilities of the unlabelled rows by e^delta. "auto" is
             "selection" for mixtures whose mechanism is modelled, if these are the rows of the fit.
-        threshold : float or None, default=None
-            A share of the class that matters to you: where it is crossed is one of the tipping points.
-        n_draws : int, default=200
-            Draws behind the intervals: of the parameters from their estimated distribution, as for multiple imputation, and of
-            the missing labels given them.
-        random_state : int, default=0
-            For the draws.
+        **options
+            `threshold` (None): a share of the class that matters to you; where it is crossed is one of the tipping points.
+            `n_draws` (200): draws behind the intervals, of the parameters from their estimated distribution, as for multiple
+            imputation, and of the missing labels given them. `random_state` (0): an int, for the draws.
 
         Returns
         -------
@@ -662,8 +668,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         """
         if method not in ("auto", "selection", "pattern-mixture"):
             raise ValueError(f"method={method!r} is not 'auto', 'selection' or 'pattern-mixture'.")
-        options = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
-        return sensitivity_of(self, X, y, delta, label, sample_weight, method, **options)
+        return sensitivity_of(self, (X, y, sample_weight, missing), delta, label, method, **options)
 
     def unlabelled_proba(self, X: Any) -> Array:
         """Class probabilities of rows whose label is known to be missing: those of `predict_proba` unless there is a label term.
@@ -681,7 +686,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
 
     def _selection(
-        self, X: Any, y: Any, sample_weight: Any, k: int, delta: Array, method: str
+        self, training: tuple[Any, ...], k: int, delta: Array, method: str
     ) -> tuple[Array, list[Draw]] | None:
         """Log class probabilities (D, n, K) of the unlabelled rows, with the model fitted again at every delta of class k.
 
@@ -692,12 +697,12 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         possible = "delta" in self.get_params() and model.has_mechanism and model.tempering > 0.0
         mechanism = model.mechanism
         odds = possible and mechanism is not None and mechanism.shape == 1.0 and not mechanism.share
-        if method == "auto" and not (odds and model.score_model.joint and self.fitted_to(X, y, sample_weight)):
+        if method == "auto" and not (odds and model.score_model.joint and self.fitted_to(*training[:3])):
             return None
         if not possible:
             raise ValueError("method='selection' needs a mixture or a logistic regression whose mechanism is modelled.")
-        fitted = self.inference(X, y, sample_weight).fitted
-        rows, base = (fitted.X, fitted.z, fitted.weight), dict(enumerate(self.delta_.tolist()))
+        fitted = self.inference(*training).fitted
+        rows, base = fitted.rows, dict(enumerate(self.delta_.tolist()))
         unlabelled, zero = fitted.X[fitted.z < 0], int(np.abs(delta).argmin())
         log_proba = np.empty((len(delta), len(unlabelled), len(self.classes_)))
         draws: dict[int, Draw] = {}
@@ -710,11 +715,11 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 draws[i] = posterior_draws(fit.inference(*rows).fitted)[0]
         return log_proba, [draws[i] for i in range(len(delta))]
 
-    def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:
+    def _posterior_draws(self, training: tuple[Any, ...], proba: Array) -> tuple[Draw | None, list[str]]:
         """Draws of the posteriors `proba` (n, K) of the unlabelled rows with the uncertainty of the fit, and notes on them."""
-        if not self.fitted_to(X, y, sample_weight):
+        if not self.fitted_to(*training[:3]):
             return None, [OTHER_ROWS]
-        draw, held = posterior_draws(self.inference(X, y, sample_weight).fitted)
+        draw, held = posterior_draws(self.inference(*training).fitted)
         return draw, [HELD] if held else []
 
     def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
@@ -795,19 +800,19 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
 def sensitivity_of(
     estimator: Any,
-    X: Any,
-    y: Any,
+    training: tuple[Any, ...],
     delta: ArrayLike | None,
     label: Any,
-    sample_weight: Any,
     method: str = "pattern-mixture",
     **options: Any,
 ) -> Sensitivity:
-    """The sensitivity analysis of a fitted classifier; `options` as in `marmix.inference.sensitivity.sensitivity`."""
+    """The sensitivity analysis of a fitted classifier and its rows (X, y, sample_weight, missing).
+
+    `options` as in `marmix.inference.sensitivity.sensitivity`.
+    """
     check_is_fitted(estimator)
-    X, y, sample_weight = to_host_or_refuse(
-        "sensitivity", open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
-    )
+    training = tuple(to_host_or_refuse("sensitivity", *map(open_array, training)))
+    X, y, sample_weight, _ = training
     values, classes = swept(delta), estimator.classes_
     shares = label_shares(y, classes)
     proba = np.asarray(estimator.unlabelled_proba(X))
@@ -819,8 +824,8 @@ def sensitivity_of(
         raise ValueError("no label in y is missing: there is nothing to vary.")
     given = w @ shares
     k = rarest(proba[rows], given) if label is None else class_place(label, classes)
-    draw, notes = estimator._posterior_draws(X, y, sample_weight, proba[rows])
-    selection = None if method == "pattern-mixture" else estimator._selection(X, y, sample_weight, k, values, method)
+    draw, notes = estimator._posterior_draws(training, proba[rows])
+    selection = None if method == "pattern-mixture" else estimator._selection(training, k, values, method)
     log_proba, draws = (pattern_mixture(proba[rows], k, values), None) if selection is None else selection
     imputed = log_proba[np.abs(values).argmin()].argmax(axis=1)
     sweep = Sweep(log_proba, given, k, values, classes, w[rows], imputed)
@@ -901,14 +906,16 @@ def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arr
     return rows.map(function, *arrays, names=model.column_names, width=width, **options)
 
 
-def _doubts(model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> list[Note]:
+def _doubts(
+    model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None, missing: NDArray[np.bool_]
+) -> list[Note]:
     """Notes on checks of the mechanism that fail."""
     if model.has_label_term:
         return []
     if len(z) > _CHECKED:
         places = np.sort(np.random.default_rng(0).choice(len(z), _CHECKED, replace=False))
-        X, z, weight = X[places], z[places], None if weight is None else weight[places]
-    return doubts(X, z, np.exp(log_tau(model.posterior(X))).T, weight)
+        X, z, weight, missing = X[places], z[places], None if weight is None else weight[places], missing[places]
+    return doubts(X, z, np.exp(log_tau(model.posterior(X))).T, weight, missing)
 
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:

@@ -35,9 +35,9 @@ from marmix.estimators.base import (
     fitted_attributes,
     replace_fit,
 )
-from marmix.estimators.validation import check_parameters, feature_columns
+from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
 from marmix.inference.sensitivity import Draw, calibration_draws
-from marmix.objectives import LARGEST_STEP, MissingnessObjective, losses, profiled
+from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
 from marmix.selection.held_out import folds_of_copies, whole_row_folds
 
@@ -250,7 +250,9 @@ class MARBoostingClassifier(MARClassifier):
 
     # Fitting
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARBoostingClassifier":
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None
+    ) -> "MARBoostingClassifier":
         """Choose rounds and weight if they are not given, and grow the trees.
 
         Parameters
@@ -262,6 +264,9 @@ class MARBoostingClassifier(MARClassifier):
             all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows in the loss.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
 
         Returns
         -------
@@ -269,17 +274,20 @@ class MARBoostingClassifier(MARClassifier):
         """
         lightgbm = _lightgbm()
         check_parameters(self.get_params())
+        check_chosen(self.get_params(), "n_estimators", "mechanism_weight")
+        if self.n_jobs is not None:
+            Rule(Integral, lambda v: v != 0, "None or a whole number other than 0").check("n_jobs", self.n_jobs)
         X = open_array(X)
-        training = self._validated(X, y, sample_weight)
+        training = self._validated(X, y, sample_weight, missing)
         categories = _categories(X, self.categorical_features)
         growth = self._growth(lightgbm, training, categories)
         choice = self._choice(growth, training)
         trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else _silent)
-        mechanism = profiled(growth.mechanism, scores, growth.z < 0, growth.weight, growth.covariates)
+        mechanism = profiled(growth.mechanism, scores, growth.rows)
         rows = training.rows
-        sums = losses(scores, growth.z, mechanism, growth.weight, growth.covariates)
+        sums = losses(scores, growth.rows, mechanism)
         of_user = self._mechanism_of_user(mechanism, training.covariates)
-        unlabelled = growth.z < 0
+        unlabelled = growth.rows.z < 0
         uncertain = entropy(posterior(scores[:, unlabelled])).value
         trace = choice.trace if len(choice.trace) else [-sums.labels - choice.weight * sums.missing]
         limits = all_labelled_notes(rows.any_missing, self.classes)
@@ -303,7 +311,7 @@ class MARBoostingClassifier(MARClassifier):
             n_iter=choice.rounds,
             n_passes=choice.rounds,
             notes=[*limits, *missing_texts_notes(rows.missing_texts)],
-            entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
+            entropy=float(uncertain @ growth.rows.counts[unlabelled]),
         )
         held_out = None
         if choice.held_out is not None:
@@ -322,7 +330,7 @@ class MARBoostingClassifier(MARClassifier):
         out[rows.kept] = values
         return out
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
+    def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows, possibly with missing values; `reset` as in `MARClassifier`."""
         X = open_array(X)
         if on_device(X) or on_cluster(X):
@@ -337,7 +345,7 @@ class MARBoostingClassifier(MARClassifier):
         rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
         assert isinstance(rows, HostRows)
         rows.allow_nan, rows.most_sorted = True, sys.maxsize
-        rows.with_labels(y, sample_weight, named=self.classes, classes=None if reset else self.model_.classes)
+        rows.with_labels(y, sample_weight, missing, named=self.classes, classes=None if reset else self.model_.classes)
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
         rows.moments = _moments(rows, names)
@@ -348,12 +356,12 @@ class MARBoostingClassifier(MARClassifier):
         covariates = Covariates.standardised(columns, mean, variance)
         return Training(rows, features, names, mean, variance, covariates)
 
-    def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:
-        if not self.fitted_to(X, y, sample_weight):
+    def _posterior_draws(self, training: tuple[Any, ...], proba: Array) -> tuple[Draw | None, list[str]]:
+        if not self.fitted_to(*training[:3]):
             return None, [OTHER_ROWS]
         if "held_out_proba_" not in vars(self):
             return None, [UNSPREAD.format("nothing of the uncertainty of the trees, only the draw of labels")]
-        z = most_voted(label_shares(y, self.classes_))
+        z = most_voted(label_shares(training[1], self.classes_))
         tested = (z >= 0) & ~np.isnan(self.held_out_proba_[:, 0])
         words = "the calibration of the held-out probabilities, but not how trees grown on other rows would differ"
         return calibration_draws(self.held_out_proba_[tested], z[tested], proba), [UNSPREAD.format(words)]
@@ -411,11 +419,14 @@ class MARBoostingClassifier(MARClassifier):
             params=params,
             X=rows.counted,
             in_file=rows.in_file,
-            z=rows.labels,
-            weight=None if rows.weight is None else np.asarray(rows.weight, dtype=float),
+            rows=LossRows(
+                rows.labels,
+                rows.missing,
+                None if rows.weight is None else np.asarray(rows.weight, dtype=float),
+                _covariates(rows.counted, training),
+            ),
             n_classes=len(rows.classes),
             mechanism=self._mechanism(training),
-            covariates=_covariates(rows.counted, training),
             categorical=categorical,
         )
 
@@ -432,13 +443,13 @@ class MARBoostingClassifier(MARClassifier):
         if not growth.can_split(growth.full):
             return Choice(1, 0.0, None, [], [])
         notes: list[Note] = []
-        labels = np.bincount(growth.z[growth.z >= 0], minlength=growth.n_classes)
+        labels = np.bincount(growth.rows.z[growth.rows.z >= 0], minlength=growth.n_classes)
         most, fixed = int(self.max_estimators) if auto else int(self.n_estimators), not auto
         if labels.min() < 2 and (auto or len(weights) > 1):
             notes.append(Note("boosting-single-label", {"classes": np.flatnonzero(labels < 2).tolist()}))
             weights = (USUAL_WEIGHT,) if len(weights) > 1 else weights
             most, fixed = min(most, round(USUAL_ROUNDS / self.learning_rate)) if auto else most, True
-        folds = self._folds(growth.z, rows)
+        folds = self._folds(growth.rows.z, rows)
         against = growth.evidence(folds) if len(weights) > 1 else None
 
         def tried(weight: float) -> tuple[float, Path]:
@@ -452,7 +463,7 @@ class MARBoostingClassifier(MARClassifier):
         rounds = path.rounds
         if not fixed:
             if weight > 0.0:  # more rows bear more rounds; labels alone, which are those of easy rows, do not
-                trained = len(growth.z) if len(folds) == 1 else sum(map(len, folds))
+                trained = len(growth.rows.z) if len(folds) == 1 else sum(map(len, folds))
                 rounds = round(rounds / (1.0 - sum(map(len, folds)) / len(folds) / trained))
             if path.rounds == most:
                 notes.append(Note("boosting-most-rounds", {"most": most}))
@@ -512,16 +523,13 @@ class Growth:
         params: dict[str, Any],
         X: NDArray[Any],
         in_file: bool,
-        z: NDArray[np.integer],
-        weight: Array | None,
+        rows: LossRows,
         n_classes: int,
         mechanism: Mechanism | None,
-        covariates: Array | None,
         categorical: list[int],
     ):
         self.lightgbm, self.params, self.X, self.in_file = lightgbm, params, X, in_file
-        self.z, self.weight, self.n_classes, self.mechanism = z, weight, n_classes, mechanism
-        self.covariates, self.categorical = covariates, categorical
+        self.rows, self.n_classes, self.mechanism, self.categorical = rows, n_classes, mechanism, categorical
         self.vectors = 1 if n_classes == 2 else n_classes
         self.label_rounds = max(1, round(1.0 / params["learning_rate"]))
         self._full: Any = None
@@ -529,24 +537,22 @@ class Growth:
     def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Array], float]:
         """The evidence of the folds against held-out scores (K, n)."""
         tested = np.sort(np.concatenate(folds))
-        position = np.full(len(self.z), -1)
+        position = np.full(len(self.rows.z), -1)
         position[tested] = np.arange(len(tested))
-        weight = None if self.weight is None else self.weight[tested]
-        X, z = np.asarray(self.X[tested], dtype=float), self.z[tested]
-        evidence = Evidence(z, weight, linear_predictor(X, z, weight, [position[fold] for fold in folds]))
+        X, rows = np.asarray(self.X[tested], dtype=float), self.rows.take(tested)
+        v = linear_predictor(X, rows.missing, rows.weight, [position[fold] for fold in folds])
+        evidence = Evidence(rows.z, rows.weight, v, missing=rows.missing)
         return lambda scores: evidence.loss(posterior(scores[:, tested]).tau.T)
 
     def data(self, rows: NDArray[np.intp] | None = None) -> Any:
         """LightGBM's data set of these rows, by default of all."""
-        weight = None
-        if rows is not None and self.weight is not None:
-            weight = self.weight[rows]
+        weight = None if rows is None or self.rows.weight is None else self.rows.weight[rows]
         X: Any = self.X if rows is None else None
         if self.in_file:
             X = _file_sequence(self.lightgbm, self.X, rows)
         elif rows is not None:
             X = self.X[rows]
-        label = np.zeros(len(self.z)) if rows is None else self.z[rows]
+        label = np.zeros(len(self.X)) if rows is None else self.rows.z[rows]
         options = {"categorical_feature": self.categorical, "params": dict(self.params), "free_raw_data": True}
         return self.lightgbm.Dataset(X, label=label, weight=weight, **options)
 
@@ -562,20 +568,13 @@ class Growth:
     ) -> MissingnessObjective:
         """The objective of some rows; with a fixed number of rounds at most a third of them use labels only."""
         label_rounds = self.label_rounds if rounds is None else min(self.label_rounds, rounds // 3)
-        return MissingnessObjective.of_codes(
-            self.z[rows],
-            self.n_classes,
-            self.mechanism if weight > 0.0 else None,
-            weight,
-            None if self.weight is None else self.weight[rows],
-            None if self.covariates is None else self.covariates[:, rows],
-            label_rounds,
-        )
+        mechanism = self.mechanism if weight > 0.0 else None
+        return MissingnessObjective.of_rows(self.rows.take(rows), self.n_classes, mechanism, weight, label_rounds)
 
     def run(self, train: NDArray[np.intp], held: NDArray[np.intp], weight: float, rounds: int | None) -> "Run":
         """A booster of these training rows, which also scores held-out rows."""
-        if weight == 0.0 and (self.z[train] >= 0).any():
-            train = train[self.z[train] >= 0]
+        if weight == 0.0 and (self.rows.z[train] >= 0).any():
+            train = train[self.rows.z[train] >= 0]
         objective = self.objective(train, weight, rounds)
         return Run(self, self.full.subset(train), objective, self.full.subset(held), len(held))
 
@@ -588,18 +587,18 @@ class Growth:
         rounds is `fixed`, it is `most`.
         """
         everything = np.concatenate(folds)
-        inside = np.zeros(len(self.z), dtype=bool)
+        inside = np.zeros(len(self.rows.z), dtype=bool)
         inside[everything] = True
         runs = []
         for fold in folds:
-            train = inside.copy() if len(folds) > 1 else np.ones(len(self.z), dtype=bool)
+            train = inside.copy() if len(folds) > 1 else np.ones(len(self.rows.z), dtype=bool)
             train[fold] = False
             runs.append(self.run(np.flatnonzero(train), fold, weight, most if fixed else None))
         patience = _PATIENCE / self.params["learning_rate"]
         best, best_rounds, trace = np.inf, 0, list[float]()
         improved, improved_rounds = np.inf, 0
-        scores = np.full((self.n_classes, len(self.z)), np.nan)
-        total = float(len(everything) if self.weight is None else self.weight[everything].sum())
+        scores = np.full((self.n_classes, len(self.rows.z)), np.nan)
+        total = float(len(everything) if self.rows.weight is None else self.rows.weight[everything].sum())
         for rounds in range(1, most + 1):
             for run in runs:
                 run.step()
@@ -610,9 +609,7 @@ class Growth:
                 continue
             held, loss = [run.held_scores() for run in runs], 0.0
             for run, fold, part in zip(runs, folds, held, strict=True):
-                w = None if self.weight is None else self.weight[fold]
-                v = None if self.covariates is None else self.covariates[:, fold]
-                sums = losses(part, self.z[fold], run.objective.mechanism, w, v)
+                sums = losses(part, self.rows.take(fold), run.objective.mechanism)
                 loss += sums.labels + weight * sums.missing
             trace.append(-loss)
             say(f"[MARBoostingClassifier] weight {weight:g}, round {rounds}: held-out loss {loss / total:.4f}")
@@ -631,7 +628,7 @@ class Growth:
 
         Extra trees draw their thresholds from the bins, and are grown on those of all rows, as in the folds.
         """
-        labelled = np.flatnonzero(self.z >= 0)
+        labelled = np.flatnonzero(self.rows.z >= 0)
         if (weight > 0.0 or self.params["extra_trees"]) and self.can_split(self.full):
             objective = self.objective(slice(None) if weight > 0.0 else labelled, weight, rounds)
             run = Run(self, self.full if weight > 0.0 else self.full.subset(labelled), objective)

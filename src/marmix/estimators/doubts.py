@@ -39,12 +39,22 @@ _ROWS_PER_FEATURE = 10
 _TOL, _FLOOR = 1e-6, 1e-6
 
 
-def doubts(X: NDArray[Any], z: NDArray[np.integer[Any]], proba: Array, weight: Array | None = None) -> list[Note]:
-    """Notes on signs that the mechanism is wrong; labels z are -1 where missing, `proba` (n, K) class probabilities."""
+def doubts(
+    X: NDArray[Any],
+    z: NDArray[np.integer[Any]],
+    proba: Array,
+    weight: Array | None = None,
+    missing: NDArray[np.bool_] | None = None,
+) -> list[Note]:
+    """Notes on signs that the mechanism is wrong.
+
+    Labels z are -1 where missing, `proba` (n, K) class probabilities, and `missing` says whose label was missing at first.
+    """
+    missing = z < 0 if missing is None else missing
     counts = np.bincount(z[z >= 0], minlength=proba.shape[1])
-    if counts.min() < _FEWEST or not (z < 0).any():
+    if counts.min() < _FEWEST or not missing.any() or missing.all():
         return []
-    notes = (one_sided(z, proba, weight), label_term(X, z, weight))
+    notes = (one_sided(missing, proba, weight), label_term(X, z, weight, missing))
     return [note for note in notes if note is not None]
 
 
@@ -53,10 +63,10 @@ def doubtful(notes: Iterable[Note]) -> bool:
     return any(note.code in CODES for note in notes)
 
 
-def one_sided(z: NDArray[np.integer[Any]], proba: Array, weight: Array | None = None) -> Note | None:
+def one_sided(missing: NDArray[np.bool_], proba: Array, weight: Array | None = None) -> Note | None:
     """A note if missing labels depend on which class is probable, given how uncertain it is."""
-    order = np.argsort(z < 0, kind="stable")
-    labelled, w = int(np.sum(z >= 0)), np.ones(len(z)) if weight is None else weight[order]
+    order = np.argsort(missing, kind="stable")
+    labelled, w = int(np.sum(~missing)), np.ones(len(missing)) if weight is None else weight[order]
     drivers = np.vstack([entr(proba).sum(axis=1), proba[:, 1:].T])[:, order]
     drivers = (drivers - drivers.mean(axis=1, keepdims=True)) / np.maximum(drivers.std(axis=1, keepdims=True), 1e-12)
     rate = float(w[labelled:].sum() / w.sum())
@@ -74,20 +84,23 @@ def one_sided(z: NDArray[np.integer[Any]], proba: Array, weight: Array | None = 
     return Note("one-sided", {"classes": [side]})
 
 
-def label_term(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | None = None) -> Note | None:
+def label_term(
+    X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | None = None, missing: NDArray[np.bool_] | None = None
+) -> Note | None:
     """A note if Gaussian classes fit better with a label term in the mechanism."""
     if len(z) < _ROWS_PER_FEATURE * X.shape[1] or not np.isfinite(X).all():
         return None
     if len(z) > _MOST_ROWS:
         places = np.sort(np.random.default_rng(0).choice(len(z), _MOST_ROWS, replace=False))
         X, z, weight = X[places], z[places], None if weight is None else weight[places]
+        missing = None if missing is None else missing[places]
         if np.bincount(z[z >= 0]).min() < _FEWEST:
             return None
 
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            fit = _fitter(X, z, weight)
+            fit = _fitter(X, z, weight, missing)
             null, free = fit(False, None), fit(True, None)
             if _p_value(free, null) < _LEVEL:  # the hypothesis may have a higher maximum near the other fit
                 null = max(null, fit(False, free), key=lambda fit: fit.objective)
@@ -101,9 +114,11 @@ def label_term(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | Non
     return Note("label-term", {"classes": [int(delta.argmax())], "odds": odds})
 
 
-def _fitter(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | None) -> Callable[[bool, Fit | None], Fit]:
+def _fitter(
+    X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | None, missing: Any
+) -> Callable[[bool, Fit | None], Fit]:
     """A function that fits Gaussian classes with a common covariance, with or without a label term, from a fit or the labels."""
-    rows = HostRows(X).with_labels(z, weight)
+    rows = HostRows(X).with_labels(z, weight, missing)
     (mean, covariance), labelled = rows.moments.overall(), rows.moments.labelled
     starts.check_columns(mean, covariance, [f"x{i}" for i in range(len(mean))])
     model = GaussianScores(structure("tied", len(mean)), [1] * len(rows.classes), _FLOOR)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import groupby, product
+from numbers import Real
 from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from marmix.core.model import FittedModel
 from marmix.core.workers import one_thread
 from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
-from marmix.estimators.validation import check_parameters
+from marmix.estimators.validation import Rule, check_chosen, check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.selection.held_out import MOST_ROWS, WEIGHTS, Folds, Sample, Trials
@@ -205,7 +206,7 @@ class MARKernelClassifier(MARClassifier):
         self.precision = precision
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARKernelClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARKernelClassifier":
         """Choose what is "auto", and fit the functions and the mechanism.
 
         Parameters
@@ -219,13 +220,17 @@ class MARKernelClassifier(MARClassifier):
             the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
 
         Returns
         -------
         self
         """
-        check_parameters(self.get_params())
-        training = self._validated(X, y, sample_weight)
+        check_parameters(self.get_params(), {"C": Rule(Real, lambda v: v > 0, "'auto' or a positive number", "auto")})
+        check_chosen(self.get_params(), "C", "gamma", "mechanism_weight")
+        training = self._validated(X, y, sample_weight, missing)
         rng, say = check_random_state(self.random_state), print if self.verbose else silent
         mechanism, fits, folds = self._mechanism(training), None, Folds([], None)
         if self.warm_start and hasattr(self, "model_"):
@@ -380,8 +385,9 @@ class _Fits:
         that does not settle.
         """
         sample, model = self.sample, self._model(setting.gamma, setting.C)
-        z, x = sample.z[rows], self._features(setting.gamma)[0][:, rows]
-        cuts = [0, *np.cumsum(np.bincount(z[z >= 0], minlength=self.n_classes)).tolist()]
+        z, x = sample.groups[rows], self._features(setting.gamma)[0][:, rows]
+        n_groups = self.n_classes * (1 + bool((sample.groups >= self.n_classes).any()))
+        cuts = [0, *np.cumsum(np.bincount(z[z >= 0], minlength=n_groups)).tolist()]
         w = None if sample.weight is None else sample.weight[rows]
         v = None if sample.covariates is None else sample.covariates[:, rows]
         frame = Frame(np.zeros(len(x)), np.ones(len(x)))  # the features are the axes
@@ -400,7 +406,7 @@ class _Fits:
             yield 0.0, fit
             mechanism = self.mechanism
             for weight in sorted({*(step for step in WEIGHTS if step < max(weights)), *weights} - {0.0}):
-                if mechanism is None or not (z < 0).any():
+                if mechanism is None or not sample.missing[rows].any():
                     return
                 fit = fitted(slice(None), weight, fit.theta, mechanism, _MOST)
                 if not fit.converged:

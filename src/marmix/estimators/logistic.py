@@ -180,7 +180,9 @@ class MARLogisticRegression(MARClassifier):
         self.precision = precision
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARLogisticRegression":
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None
+    ) -> "MARLogisticRegression":
         """Fit the coefficients and the mechanism.
 
         Parameters
@@ -194,13 +196,16 @@ class MARLogisticRegression(MARClassifier):
             the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
 
         Returns
         -------
         self
         """
         check_parameters(self.get_params())
-        training = self._validated(X, y, sample_weight)
+        training = self._validated(X, y, sample_weight, missing)
         scale = training.scale
         model = LinearScores(len(scale), len(training.rows.classes), self.degree, float(self.C), training.mean, scale)
         if not model.largest_penalty / float(training.rows.moments.weight.sum()) <= LARGEST**2:

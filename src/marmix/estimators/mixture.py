@@ -11,7 +11,7 @@ from marmix.core.covariance import structure
 from marmix.core.gaussian import GaussianScores
 from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
-from marmix.estimators.validation import check_parameters, component_counts
+from marmix.estimators.validation import check_init, check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
 
@@ -230,7 +230,7 @@ class MARGaussianMixture(MARClassifier):
         self.precision = precision
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARGaussianMixture":
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARGaussianMixture":
         """Fit the classes and the mechanism.
 
         Parameters
@@ -244,13 +244,16 @@ class MARGaussianMixture(MARClassifier):
             the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
 
         Returns
         -------
         self
         """
-        check_parameters(self.get_params())
-        training = self._validated(X, y, sample_weight)
+        self._check_parameters()
+        training = self._validated(X, y, sample_weight, missing)
         counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
         if not values and isinstance(self.init, Mapping):
@@ -280,6 +283,11 @@ class MARGaussianMixture(MARClassifier):
         notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))
         self._finish(fit, objective, training, notes + self._tail_notes(model, fit.theta))
         return self
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters that cannot be used."""
+        check_parameters(self.get_params())
+        check_init(self.init, "covariances")
 
     @property
     def _only_squares(self) -> bool:  # type: ignore[override]

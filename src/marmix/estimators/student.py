@@ -1,15 +1,17 @@
 """`MARStudentMixture`: class densities are Student-t mixtures, whose tails may be heavy."""
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from marmix.core.covariance import structure
 from marmix.core.notes import Note, tail_notes
-from marmix.core.student import TAIL_MAX, TAIL_MIN, StudentScores
+from marmix.core.student import DOFS, TAIL_MAX, TAIL_MIN, StudentScores
 from marmix.estimators.base import FromModel
 from marmix.estimators.mixture import MARGaussianMixture
+from marmix.estimators.validation import Rule, check_init, check_parameters
 from marmix.fitting.restarts import fit_student
 
 
@@ -130,6 +132,14 @@ class MARStudentMixture(MARGaussianMixture):
         self.dof = dof
 
     _search = staticmethod(fit_student)
+
+    def _check_parameters(self) -> None:
+        check_parameters(self.get_params())
+        check_init(self.init, "scales", ("dof",))
+        if self.dof not in DOFS:
+            Rule(Real, lambda v: v >= 1, "'common', 'by_class' or a number from 1 on").check("dof", self.dof)
+        if self.solver == "ecm":
+            raise ValueError("solver='ecm' is for Gaussian mixtures: use solver='lbfgs', which estimates dof as well.")
 
     def _score_model(self, d: int, counts: list[int]) -> StudentScores:
         return StudentScores(structure(self.covariance_type, d), counts, self.reg_covar, self.dof)

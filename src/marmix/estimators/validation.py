@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from marmix.core.covariance import STRUCTURES
 from marmix.core.mechanism import Mechanism
-from marmix.core.student import DOFS
 from marmix.fitting import SOLVERS
 
 MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
@@ -18,52 +18,64 @@ _MOST_SINGULAR = 500
 # Number of features above which squares and products are too many.
 _MOST_SQUARED = 100
 STARTS = ("labelled", "kmeans")
-_MECHANISM_VALUES = ("alpha", "delta", "shape", "share")
-_START_VALUES = ("weights", "means", "covariances", *_MECHANISM_VALUES)
-_STUDENT_START_VALUES = ("weights", "means", "scales", "dof", *_MECHANISM_VALUES)
 
 
-def check_parameters(params: Mapping[str, Any]) -> None:
-    """Raise ValueError for parameters that cannot be used."""
-    if "covariance_type" in params:
-        _one_of(params, "covariance_type", STRUCTURES)
-        _one_of(params, "solver", SOLVERS)
-        _number(
-            params,
-            "reg_covar",
-            Real,
-            lambda v: 0 < v < 1,
-            "a number between 0 and 1, a fraction of the pooled variance",
-        )
-        names: tuple[str, ...] = _START_VALUES
-        if "dof" in params:
-            names = _STUDENT_START_VALUES
-            if not isinstance(params["dof"], str) or params["dof"] not in DOFS:
-                wanted = "'common', 'by_class' or a number from 1 on"
-                _number(params, "dof", Real, lambda v: v >= 1, wanted)
-            if params["solver"] == "ecm":
-                raise ValueError(
-                    "solver='ecm' is for Gaussian mixtures: use solver='lbfgs', which estimates dof as well."
-                )
-        init = params["init"]
-        if not isinstance(init, Mapping):
-            _one_of(params, "init", STARTS, " or a dict of starting values")
-        elif unknown := [key for key in init if key not in names]:
-            raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(names)}.")
-    elif "gamma" in params:
-        _number(params, "C", Real, lambda v: v > 0, "'auto' or a positive number", "auto")
-        _number(params, "gamma", Real, lambda v: 0 < v < float("inf"), "'auto' or a positive number", "auto")
-        _number(params, "n_landmarks", Integral, lambda v: v >= 1, "a whole number, at least 1")
-        if params["cv"] is None and "auto" in (params["C"], params["gamma"], params["mechanism_weight"]):
-            raise ValueError("cv=None holds no rows out: give numbers for C, gamma and mechanism_weight with it.")
-    elif "num_leaves" in params:
-        _check_trees(params)
-    else:
-        _number(params, "C", Real, lambda v: v > 0, "a positive number, np.inf for no penalty")
-        if params["degree"] not in (1, 2):
-            raise ValueError(f"degree={params['degree']!r} must be 1 or 2.")
+class Rule(NamedTuple):
+    """The numbers that a parameter may have; a `word` may stand for one."""
+
+    kind: type
+    holds: Callable[[Any], bool]
+    wanted: str
+    word: str | None = None
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError unless the value is such a number, or the word."""
+        if isinstance(value, str) and value == self.word:
+            return
+        if not isinstance(value, self.kind) or isinstance(value, bool) or not self.holds(value):
+            raise ValueError(f"{name}={value!r} must be {self.wanted}.")
+
+
+_POSITIVE_OR_AUTO = Rule(Real, lambda v: 0 < v < float("inf"), "'auto' or a positive number", "auto")
+_SHARE = Rule(Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
+_COUNT = Rule(Integral, lambda v: v >= 1, "a whole number, at least 1")
+_COUNT_OR_AUTO = Rule(Integral, lambda v: v >= 1, "'auto' or a whole number, at least 1", "auto")
+_RULES: dict[str, Rule] = {
+    "C": Rule(Real, lambda v: v > 0, "a positive number, np.inf for no penalty"),
+    "mechanism_weight": Rule(Real, lambda v: 0 <= v <= 1, "'auto' or a number between 0 and 1", "auto"),
+    "reg_covar": Rule(Real, lambda v: 0 < v < 1, "a number between 0 and 1, a fraction of the pooled variance"),
+    "gamma": _POSITIVE_OR_AUTO,
+    "n_landmarks": _COUNT,
+    "n_init": _COUNT_OR_AUTO,
+    "max_iter": _COUNT,
+    "tol": Rule(Real, lambda v: 0 < v < 1, "a number between 0 and 1"),
+    "n_estimators": _COUNT_OR_AUTO,
+    "max_estimators": _COUNT,
+    "learning_rate": _SHARE,
+    "num_leaves": Rule(Integral, lambda v: 2 <= v <= 2**17, "a whole number from 2 to 131072"),
+    "max_depth": Rule(Integral, lambda v: v != 0, "a whole number other than 0, negative for no limit"),
+    "min_child_samples": _COUNT,
+    "reg_lambda": Rule(Real, lambda v: 0 <= v < float("inf"), "a finite number from 0 on"),
+    **dict.fromkeys(("subsample", "colsample_bytree", "colsample_bynode"), _SHARE),
+    "max_bin": Rule(Integral, lambda v: 2 <= v <= 65535, "a whole number from 2 to 65535"),
+}
+_CHOICES: dict[str, Sequence[Any]] = {
+    "covariance_type": tuple(STRUCTURES),
+    "solver": tuple(SOLVERS),
+    "degree": (1, 2),
+    "precision": ("double", "single"),
+}
+
+
+def check_parameters(params: Mapping[str, Any], rules: Mapping[str, Rule] = MappingProxyType({})) -> None:
+    """Raise ValueError for parameters that cannot be used; `rules` are those in which an estimator differs from others."""
+    for name, value in params.items():
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, _CHOICES[name]))}.")
+        if name in _RULES:
+            rules.get(name, _RULES[name]).check(name, value)
     if params["shape"] is not None:
-        _number(params, "shape", Real, lambda v: True, "None or a finite number >= 0")
+        Rule(Real, lambda v: True, "None or a finite number >= 0").check("shape", params["shape"])
     if params["link"] is None:
         if params["shape"] is not None or params["mcar_share"] or params["mechanism_features"]:
             raise ValueError(
@@ -72,17 +84,25 @@ def check_parameters(params: Mapping[str, Any]) -> None:
         Mechanism.from_link(measure=params["measure"])  # estimator.uncertainty(X) works without a mechanism
     else:
         Mechanism.from_link(params["link"], params["shape"], params["measure"], params["mcar_share"])
-    _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "'auto' or a number between 0 and 1", "auto")
     if params.get("delta") is not None:
         _check_delta(params)
-    if "num_leaves" in params:
-        return
-    if "n_init" in params:
-        _number(params, "n_init", Integral, lambda v: v >= 1, "'auto' or a whole number, at least 1", "auto")
-    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    if params["precision"] not in ("double", "single"):
-        raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
-    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
+
+
+def check_init(init: Any, scales: str, more: Sequence[str] = ()) -> None:
+    """Raise ValueError for starts of mixtures that cannot be used; `scales` is the name of their covariances."""
+    names = ("weights", "means", scales, *more, "alpha", "delta", "shape", "share")
+    if not isinstance(init, Mapping):
+        if not isinstance(init, str) or init not in STARTS:
+            raise ValueError(f"init={init!r} is not one of 'labelled', 'kmeans' or a dict of starting values.")
+    elif unknown := [key for key in init if key not in names]:
+        raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(names)}.")
+
+
+def check_chosen(params: Mapping[str, Any], *names: str) -> None:
+    """Raise ValueError if no rows are to be held out, but one of these parameters is "auto"."""
+    if params["cv"] is None and "auto" in [params[name] for name in names]:
+        *first, last = names
+        raise ValueError(f"cv=None holds no rows out: give numbers for {', '.join(first)} and {last} with it.")
 
 
 def _check_delta(params: Mapping[str, Any]) -> None:
@@ -117,45 +137,6 @@ def label_terms(delta: Any, classes: NDArray[Any]) -> tuple[float, ...]:
         raise ValueError(f"delta names the class {unknown[0]!r}, but the classes are {names}.")
     terms = tuple(float(delta.get(name, 0.0)) for name in names)
     return terms if any(terms) else ()
-
-
-def _check_trees(params: Mapping[str, Any]) -> None:
-    """Raise ValueError for options of boosted trees that cannot be used."""
-    share = "a number above 0, at most 1"
-    _number(params, "n_estimators", Integral, lambda v: v >= 1, "'auto' or a whole number, at least 1", "auto")
-    _number(params, "max_estimators", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    _number(params, "learning_rate", Real, lambda v: 0 < v <= 1, share)
-    _number(params, "num_leaves", Integral, lambda v: 2 <= v <= 2**17, "a whole number from 2 to 131072")
-    _number(params, "max_depth", Integral, lambda v: v != 0, "a whole number other than 0, negative for no limit")
-    _number(params, "min_child_samples", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    _number(params, "reg_lambda", Real, lambda v: 0 <= v < float("inf"), "a finite number from 0 on")
-    _number(params, "subsample", Real, lambda v: 0 < v <= 1, share)
-    _number(params, "colsample_bytree", Real, lambda v: 0 < v <= 1, share)
-    _number(params, "colsample_bynode", Real, lambda v: 0 < v <= 1, share)
-    _number(params, "max_bin", Integral, lambda v: 2 <= v <= 65535, "a whole number from 2 to 65535")
-    if params["cv"] is None and "auto" in (params["n_estimators"], params["mechanism_weight"]):
-        raise ValueError("cv=None holds no rows out: give numbers for n_estimators and mechanism_weight with it.")
-    if params["cv"] is not None and not hasattr(params["cv"], "split") and not isinstance(params["cv"], list | tuple):
-        _number(params, "cv", Integral, lambda v: v >= 2, "a whole number, at least 2, a splitter or a list of arrays")
-    if params["n_jobs"] is not None:
-        _number(params, "n_jobs", Integral, lambda v: v != 0, "None or a whole number other than 0")
-
-
-def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mapping[str, Any], more: str = "") -> None:
-    value = params[name]
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}{more}.")
-
-
-def _number(
-    params: Mapping[str, Any], name: str, kind: type, holds: Callable[[Any], bool], wanted: str, word: str | None = None
-) -> None:
-    """Raise ValueError unless the value is such a number, or the `word`."""
-    value = params[name]
-    if isinstance(value, str) and value == word:
-        return
-    if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
-        raise ValueError(f"{name}={value!r} must be {wanted}.")
 
 
 def check_width(params: Mapping[str, Any], d: int, n: int | None) -> None:

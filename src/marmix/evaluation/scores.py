@@ -124,7 +124,7 @@ def log_loss(
         The classifier's probabilities; those of unlabelled rows are used only with `posterior`. Use held-out
         probabilities where the classifier may overfit.
     missing_proba : array-like of shape (n,)
-        q, the probability that the label of each row is missing.
+        q, the probability that the label of each row is missing; 0 where it was missing and has been asked for.
     classes : array-like of shape (K,)
         The classes of the columns of `proba`.
     posterior : array-like of shape (n, K), UncertainPosterior or None, default=None

@@ -73,7 +73,8 @@ class Objective:
         """Sums over all rows at these parameters."""
         self.passes[0] += 1
         prepared = like(self.model.prepare(theta), self.engine.place)
-        kernel = _fused_kernel(self.model, mechanism, self.engine.place)
+        asked = len(self.engine.counts) > self.model.n_classes + 1  # groups that the fused kernel does not know
+        kernel = None if asked else _fused_kernel(self.model, mechanism, self.engine.place)
         function, width = (block_sums, self.model.values_per_row()) if kernel is None else (kernel, 1)
         args = self._shared_model, prepared, mechanism, ignorable, self.tempering
         sums: Sums = self.engine.total(function, *args, width=width)
@@ -111,7 +112,7 @@ class Objective:
         weight = None
         if parts[0].weight is not None:
             weight = np.concatenate([part.weight[rows] for part, rows in slices])
-        return Sample(drivers, thinned.engine.labelled, weight)
+        return Sample(drivers, sum(part.labelled for part in parts), weight)
 
 
 def _second_moment(block: Block, model: ScoreModel) -> Any:
@@ -129,7 +130,7 @@ def _entropy(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism |
 
 def _drivers(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism) -> Sample:
     drivers = mechanism.drivers(posterior(model.scores(theta, block.x)), block.covariates, block.cuts)
-    return Sample(drivers, block.cuts[-1], block.weight)
+    return Sample(drivers, block.cuts[model.n_classes], block.weight)
 
 
 @cache

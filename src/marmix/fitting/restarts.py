@@ -74,7 +74,7 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
         The mechanism to fit; None to omit it.
     """
     model: GaussianScores = objective.model  # type: ignore[assignment]
-    if objective.engine.labelled == objective.engine.n_rows and model.single:
+    if mechanism is None and objective.engine.labelled == objective.engine.n_rows and model.single:
         return _closed_form(objective, model, labelled)
 
     auto, by_labels = search.n_init == "auto", search._replace(values={}, kmeans=False)

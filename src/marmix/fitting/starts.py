@@ -140,7 +140,7 @@ def split_start(
     assert w is not None
     assigned = single.scores(base, x).argmax(axis=0)
     for k, (a, b) in enumerate(pairwise(cuts)):
-        assigned[a:b] = k
+        assigned[a:b] = k % model.n_classes
     cluster = np.zeros(x.shape[1], dtype=int)
     first = np.concatenate([[0], np.cumsum(model.counts)])
     for k, count in enumerate(model.counts):
@@ -164,7 +164,7 @@ def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomSta
     labels = KMeans(clusters, n_init=10, random_state=rng).fit(x.T, sample_weight=w).labels_
     votes = np.zeros((clusters, len(model.counts)))
     for k, (a, b) in enumerate(pairwise(cuts)):
-        votes[:, k] = np.bincount(labels[a:b], weights=w[a:b], minlength=clusters)
+        votes[:, k % model.n_classes] += np.bincount(labels[a:b], weights=w[a:b], minlength=clusters)
     # one column per component, so that each class gets as many clusters as it has components
     cluster, component = linear_sum_assignment(-votes[:, model.owner])
     renamed = np.empty(clusters, dtype=int)

@@ -139,7 +139,7 @@ def _resampled(fitted: Fitted, statistic: Callable[[Any], Any] | None, seed: np.
         settings["n_init"] = "auto"  # starts from the original fit alone
     try:
         with one_thread():
-            estimator = refit(fitted.estimator, fitted.X, fitted.z, weight, **settings)
+            estimator = refit(fitted.estimator, fitted.X, fitted.z, weight, fitted.missing, **settings)
     except ValueError:  # LinAlgError is one
         return None
     if statistic is None:

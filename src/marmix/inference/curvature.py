@@ -68,6 +68,11 @@ class RowBlock(NamedTuple):
         """Number of labelled rows; they come first."""
         return self.cuts[-1]
 
+    @property
+    def given(self) -> int:
+        """Number of rows whose label was not missing; they come first among these."""
+        return self.cuts[len(self.posterior.tau)]
+
 
 class HazardRows(NamedTuple):
     """The hazard of a missing label per row, and its derivatives in (s, kappa)."""
@@ -153,15 +158,22 @@ def _label_terms(rows: RowBlock, mechanism: Mechanism) -> tuple[Array, Array]:
     size = classes + size_of_mechanism(mechanism)
     gradient, hessian = np.zeros((size, n)), np.zeros((size, size, n))
     proba = mechanism.unlabelled(rows.posterior, rows.covariates).tau[:, missing]
-    for k, (a, b) in enumerate(pairwise(rows.cuts)):
-        h = hazard_rows(mechanism, rows, of_class=k)
-        gradient[:, a:b], hessian[:, :, a:b] = -h.gradient[:, a:b], -h.curvature[:, :, a:b]
-        slope, bend = h.gradient[:, missing], h.curvature[:, :, missing]
-        certain = h.n[missing] > _CERTAIN
+
+    def of_missing(h: HazardRows, part: slice) -> tuple[Array, Array]:
+        """Slope and bend of log q."""
+        slope, bend = h.gradient[:, part], h.curvature[:, :, part]
+        certain = h.n[part] > _CERTAIN
         slope[:, certain], bend[:, :, certain] = 0.0, 0.0
-        against = odds_against(h.n[missing])
-        bend = against * bend - against * (1.0 + against) * slope[:, None] * slope[None, :]
-        slope = against * slope
+        against = odds_against(h.n[part])
+        return against * slope, against * bend - against * (1.0 + against) * slope[:, None] * slope[None, :]
+
+    groups = [slice(a, b) for a, b in pairwise(rows.cuts)]
+    for k in range(classes):
+        h, given = hazard_rows(mechanism, rows, of_class=k), groups[k]
+        gradient[:, given], hessian[:, :, given] = -h.gradient[:, given], -h.curvature[:, :, given]
+        for asked in groups[classes + k : classes + k + 1]:
+            gradient[:, asked], hessian[:, :, asked] = of_missing(h, asked)
+        slope, bend = of_missing(h, missing)
         slope[:classes] -= tau[:, missing]
         slope[k] += 1.0
         gradient[:, missing] += proba[k] * slope
@@ -228,11 +240,12 @@ def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, te
         gradient, hessian = _label_terms(rows, mechanism)
     elif mechanism is not None:
         h = hazard_rows(mechanism, rows)
-        certain = (np.arange(n) >= labelled) & (h.n > _CERTAIN)
+        given = rows.given
+        certain = (np.arange(n) >= given) & (h.n > _CERTAIN)
         h.gradient[:, certain], h.curvature[:, :, certain] = 0.0, 0.0
         slope, bend = np.full(n, -1.0), np.zeros(n)
-        against = odds_against(h.n[labelled:])
-        slope[labelled:], bend[labelled:] = against, -against * (1.0 + against)
+        against = odds_against(h.n[given:])
+        slope[given:], bend[given:] = against, -against * (1.0 + against)
         gradient += slope * h.gradient
         hessian += bend * h.gradient[:, None] * h.gradient[None, :] + slope * h.curvature
     if mechanism is not None:
@@ -242,7 +255,7 @@ def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, te
     gradient[:classes, part] += sign * tau[:, part]
     hessian[:classes, :classes, part] += sign * _spread(tau[:, part])
     for k, (a, b) in enumerate(pairwise(rows.cuts)):
-        gradient[k, a:b] += 1.0
+        gradient[k % classes, a:b] += 1.0
     return gradient, hessian
 
 

@@ -60,6 +60,7 @@ class Fitted:
     n_rows: int
     checked: Callable[[Any], NDArray[Any]]  # validates rows to predict, as the estimator does
     shares: Array | None = None  # (n_rows, K), of the votes of the user's rows; None if each has one label
+    missing: NDArray[np.bool_] | None = None  # whose label was missing when the data came; None if where it is now
     doubts: Callable[[], list[Note]] = list  # runs checks of the mechanism; notes on those that fail
 
     @property
@@ -81,6 +82,16 @@ class Fitted:
     def loglik(self) -> float:
         """The maximised log-likelihood."""
         return self.model.loglik
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """The rows as a fit takes them."""
+        return self.X, self.z, self.weight, self.missing
+
+    @property
+    def was_missing(self) -> NDArray[np.bool_]:
+        """Whose label was missing when the data came."""
+        return self.z < 0 if self.missing is None else self.missing
 
     @cached_property
     def row_weights(self) -> Array:

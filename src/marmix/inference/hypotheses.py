@@ -180,7 +180,7 @@ def informative(
     mechanism.require_no_label_term("the test of informative missingness")
     fitted.require_likelihood("the likelihood ratio")
     settings = {key: fitted.estimator.get_params()[key] for key in _MECHANISM_SETTINGS}
-    rows = fitted.X, fitted.z, fitted.weight
+    rows = fitted.rows
     null = _without_uncertainty(fitted, fitted.estimator, *rows)
     full = max(fitted.loglik, float(refit(null.estimator, *rows, **settings).loglik_))
     statistic = max(2.0 * (full - null.loglik), 0.0)
@@ -191,7 +191,7 @@ def informative(
     def draw(rng: np.random.Generator) -> float:
         X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
         z = np.where(rng.uniform(size=len(z)) < null.q(X), -1, z)
-        under = _without_uncertainty(fitted, null.estimator, X, z, None)
+        under = _without_uncertainty(fitted, null.estimator, X, z)
         fresh = refit(fitted.estimator, X, z, warm=False)
         near = refit(under.estimator, X, z, **settings)
         return 2.0 * (max(fresh.loglik_, near.loglik_) - under.loglik)
@@ -232,12 +232,15 @@ class _Null(NamedTuple):
     q: Callable[[NDArray[Any]], Any]  # probability of a missing label given the features
 
 
-def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> _Null:
+def _without_uncertainty(
+    fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None = None, missing: Any = None
+) -> _Null:
     """Fit the null model, from `warm` and from scratch, as it too may have several maxima."""
     fits = [refit(warm, X, z, weight, warm=warm_start, **with_link(None)) for warm_start in (True, False)]
     best = max(fits, key=lambda estimator: float(estimator.loglik_))
     mechanism, w = fitted.require_mechanism("this test"), np.ones(len(z)) if weight is None else weight
-    unlabelled = float(w[z < 0].sum())
+    missing = z < 0 if missing is None else missing
+    unlabelled = float(w[missing].sum())
     rate = unlabelled / float(w.sum())
     if not 0.0 < rate < 1.0:
         raise ValueError("the labels are all given or all missing.")
@@ -245,8 +248,8 @@ def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[
     if not covariates.columns:
         by_rate = unlabelled * np.log(rate) + (float(w.sum()) - unlabelled) * np.log1p(-rate)
         return _Null(best, best.loglik_ + float(by_rate), lambda X: rate)
-    order = np.argsort(z < 0, kind="stable")
-    drivers, labelled = covariates.enter(X)[:, order], int(np.sum(z >= 0))
+    order = np.argsort(missing, kind="stable")
+    drivers, labelled = covariates.enter(X)[:, order], int(np.sum(~missing))
     start = replace(mechanism, alpha=(0.0,) * (1 + len(covariates.columns))).starting(rate)
     null = start.profile_of(drivers, labelled, w[order])
     loglik = best.loglik_ + null.loglik_of(drivers, labelled, w[order])
@@ -262,7 +265,7 @@ def link(fitted: Fitted, name: str = "logit") -> HypothesisTest:
     mechanism = fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
     at = shapes[name]
-    rows = fitted.X, fitted.z, fitted.weight
+    rows = fitted.rows
     same_link = not mechanism.free_shape and mechanism.shape == at
     null = fitted.estimator if same_link else refit(fitted.estimator, *rows, **with_link(name))
     free = fitted.estimator if mechanism.free_shape else refit(null, *rows, **with_link(FREE.name))
@@ -306,7 +309,7 @@ def label_term(fitted: Fitted) -> HypothesisTest:
         free = [refit(null, *rows, warm=w, delta="estimate") for w in (True, False)]
         return null, max(free, key=lambda fit: fit.loglik_)
 
-    null, free = fits(fitted.estimator, fitted.X, fitted.z, fitted.weight)
+    null, free = fits(fitted.estimator, *fitted.rows)
     gain = free.loglik_ - fitted.loglik if fitted.estimator.delta == "estimate" else 0.0
     if fitted.estimator.delta == "estimate" and gain <= 0.0:
         free = fitted.estimator
@@ -338,11 +341,11 @@ def completely_at_random(fitted: Fitted) -> HypothesisTest:
     scale = np.std(fitted.X, axis=0)
     drivers = ((fitted.X - fitted.X.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)).T.astype(float)
     w = fitted.row_weights
-    order = np.argsort(fitted.z < 0, kind="stable")
-    labelled = int(np.sum(fitted.z >= 0))
+    order = np.argsort(fitted.was_missing, kind="stable")
+    labelled = int(np.sum(~fitted.was_missing))
     if labelled in (0, len(order)):
         raise ValueError("no label is missing: there is no missingness to test.")
-    rate = float(w[fitted.z < 0].sum() / w.sum())
+    rate = float(w[fitted.was_missing].sum() / w.sum())
     flat = float(w.sum()) * (rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
     start = Mechanism(alpha=(float(np.log(rate / (1.0 - rate))), *[0.0] * len(drivers)))
     regression = start.profile_of(drivers[:, order], labelled, w[order])
@@ -454,9 +457,10 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
     fitted.require_likelihood("the reference distribution of these residuals")
     fitted.require_memory("this test")
     check_count("n_bins", n_bins, 2)
-    order = np.argsort(np.where(fitted.z < 0, len(fitted.classes), fitted.z), kind="stable")  # that of the engine
+    classes = len(fitted.classes)  # in the order of the engine
+    order = np.argsort(np.where(fitted.z < 0, 2 * classes, fitted.z + classes * fitted.was_missing), kind="stable")
     variable, name = _variable(fitted, by)
-    variable, w = variable[order], fitted.row_weights[order]
+    variable, w, missing = variable[order], fitted.row_weights[order], fitted.was_missing[order]
     if np.ptp(variable) == 0.0:
         raise ValueError(f"{name} is the same for every row: pass a variable that differs between rows.")
     q = fitted.estimator.missing_proba(fitted.X)[order]
@@ -470,8 +474,7 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
     for i, members in enumerate(bins > 0.0):
         weight, values = w[members], variable[members]
         z = residual[i] / np.sqrt(left[i, i]) if left[i, i] > _RANK * variance[i, i] else np.nan
-        missing = np.flatnonzero(members) >= fitted.objective.engine.labelled
-        rates = (float(np.average(part, weights=weight)) for part in (missing, q[members]))
+        rates = (float(np.average(part[members], weights=weight)) for part in (missing, q))
         table_rows.append([float(weight.sum()), *rates, float(z)])
         index.append(f"{number(float(values.min()))} to {number(float(values.max()))}")
     decimals = {"rows": 0, "observed": 3, "fitted": 3, "z": 2}
@@ -539,7 +542,7 @@ def _residual_moments(fitted: Fitted, functions: Array) -> tuple[Array, Array, A
         for rows in rows_of(fitted.objective, fitted.theta):
             q, by_scores = missing_rows(mechanism, rows)
             b = functions[:, start : start + len(q)]
-            m = np.arange(len(q)) >= rows.labelled
+            m = np.arange(len(q)) >= rows.given
             residual += b @ (rows.weight * (m - q))
             variance += (b * (rows.weight * q * (1.0 - q))) @ b.T
             slope += by_coefficients(rows, model, by_scores) @ (rows.weight * b).T

@@ -177,7 +177,7 @@ class Inference:
         rows = [
             list(row) for row in zip(self.params, self.bse, z, map(p_text, p), *self.conf_int(alpha).T, strict=True)
         ]
-        missing = float(np.sum(fitted.row_weights[fitted.z < 0]))
+        missing = float(np.sum(fitted.row_weights[fitted.was_missing]))
         n, n_missing = (f"{w:.0f}" if float(w).is_integer() else f"{w:.1f}" for w in (self.nobs, missing))
         facts = [
             ("model", f"{type(fitted.estimator).__name__}, {fitted.described}"),

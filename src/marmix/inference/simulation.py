@@ -68,7 +68,14 @@ def _mixture_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tuple
 
 
 def refit(
-    estimator: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None = None, *, warm: bool = True, **settings: Any
+    estimator: Any,
+    X: NDArray[Any],
+    z: NDArray[Any],
+    weight: Array | None = None,
+    missing: Any = None,
+    *,
+    warm: bool = True,
+    **settings: Any,
 ) -> Any:
     """A copy of the estimator with these settings, fitted to these rows without warnings.
 
@@ -80,7 +87,7 @@ def refit(
         copied.set_params(random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return copied.fit(X, z, sample_weight=weight)
+        return copied.fit(X, z, weight, missing)
 
 
 def with_link(link: str | None) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from marmix.audit import AuditedClassifier
+from marmix.audit.learning import Recalibration
 from marmix.core.covariance import STRUCTURES, structure
 from marmix.core.frames import Frame, KernelFrame, UserAxes
 from marmix.core.gaussian import Gaussians, GaussianScores
@@ -219,6 +221,10 @@ ATTRIBUTES: dict[type, dict[str, Check]] = {  # of estimators that are no Fitted
         "note_records_": each(_note),
     },
 }
+_AUDITED: dict[str, Check] = {
+    "recalibration": Record(Recalibration, {"weights": floats("M"), "offsets": floats("RK"), "slopes": floats("R")}),
+    "rate": number,
+}
 _COMPARISON = {name: name.removesuffix("_") for name in ATTRIBUTES[MARClassifierCV]}  # fields of a `Comparison`
 _COMPARISON |= {"n_features_in_": "n_features", "feature_names_in_": "features", "note_records_": "notes"}
 _CLASSES: dict[str, type] = {kind.__name__: kind for kind in (*SCORES, *ATTRIBUTES)}
@@ -229,6 +235,9 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     kind = type(estimator)
     if kind is Pipeline:
         return {"class": "Pipeline", "steps": [[name, state_of(step, fitted)] for name, step in estimator.steps]}
+    if kind is AuditedClassifier:
+        values = {"recalibration": vars(estimator.recalibration), "rate": estimator.rate}
+        return {"class": kind.__name__, "estimator": state_of(estimator.estimator), "fitted": values}
     if kind not in _CLASSES.values():
         raise ValueError(
             f"{kind.__name__} cannot be saved: {', '.join(_CLASSES)} can, and pipelines of them. Of a search save "
@@ -256,6 +265,8 @@ def estimator_of(state: Any) -> Any:
     name = state["class"]
     if name == "Pipeline":
         return _pipeline([(step, estimator_of(inner)) for step, inner in state["steps"]])
+    if name == "AuditedClassifier":
+        return AuditedClassifier(estimator_of(state["estimator"]), **checked(state["fitted"], _AUDITED, {}))
     if name not in _CLASSES:
         raise ContainerError(f"it holds a {name[:50]!r}, which this version of marmix does not know.")
     kind, parameters = _CLASSES[name], dict(state["parameters"])

@@ -228,7 +228,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARClassifierCV":
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARClassifierCV":
         """Fit and cross-validate the candidates, and weight them.
 
         Parameters
@@ -240,12 +240,15 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             Weights of the rows in the fits, in the average and in `comparison_`, but not in `results_` and `score_`.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
 
         Returns
         -------
         self
         """
-        selection = compare(self, X, y, sample_weight)
+        selection = compare(self, X, y, sample_weight, missing)
         notes = [
             text
             for note, text in zip(selection.notes, selection.sentences, strict=True)
@@ -377,10 +380,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         delta: ArrayLike | None = None,
         label: Any = None,
         *,
-        threshold: float | None = None,
-        n_draws: int = 200,
-        random_state: int = 0,
         sample_weight: Any = None,
+        missing: Any = None,
+        **options: Any,
     ) -> Sensitivity:
         """What if labels are missing because of the label itself? A sweep over how strongly.
 
@@ -393,24 +395,24 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, missing
             The rows of the fit.
-        delta, label, threshold, n_draws, random_state
+        delta, label, **options
             As in `MARGaussianMixture.sensitivity`.
 
         Returns
         -------
         Sensitivity
         """
-        options: dict[str, Any] = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
-        return sensitivity_of(self, X, y, delta, label, sample_weight, **options)
+        return sensitivity_of(self, (X, y, sample_weight, missing), delta, label, **options)
 
     def unlabelled_proba(self, X: Any) -> Array:
         """Class probabilities of rows whose label is known to be missing, (n, K); see `MARGaussianMixture.unlabelled_proba`."""
         return self._average("unlabelled_proba", X)
 
-    def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw, list[str]]:
+    def _posterior_draws(self, training: tuple[Any, ...], proba: Array) -> tuple[Draw, list[str]]:
         """Draws of the posteriors (n, K) of the unlabelled rows, and a list to which they add notes."""
+        X, y, sample_weight, missing = training
         X, shares = self._checked(X), label_shares(y, self.classes_)
         labels = shares if has_votes(y) else most_voted(shares)  # of the classes as the candidates see them
         rows = np.asarray(~shares.any(axis=1))
@@ -427,22 +429,24 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             c = int(rng.choice(len(members), p=chances / chances.sum()))
             if c not in draws:
                 x = members[c][:-1].transform(X)
-                draws[c], remarks = self._draws_of(members[c][-1], x, labels, sample_weight, rows, bool(light[c]))
+                of_candidate = (x, labels, sample_weight, missing)
+                draws[c], remarks = self._draws_of(members[c][-1], of_candidate, rows, bool(light[c]))
                 notes.extend(remark for remark in remarks if remark not in notes)
             return tilted(draws[c](rng), offsets.get(names[c]))
 
         return draw, notes
 
     def _draws_of(
-        self, estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_], fixed: bool
+        self, estimator: Any, training: tuple[Any, ...], rows: NDArray[np.bool_], fixed: bool
     ) -> tuple[Draw, list[str]]:
         """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes."""
+        X, y, *_ = training
         proba = getattr(estimator, "unlabelled_proba", estimator.predict_proba)(X[rows])
         if fixed:
             return lambda rng: proba, []
         draw: Draw | None = None
         notes = ["The intervals do not include the uncertainty of candidates that are not of marmix."]
-        if _has_too_many_parameters(estimator) and estimator.fitted_to(X, y, sample_weight):
+        if _has_too_many_parameters(estimator) and estimator.fitted_to(*training[:3]):
             held_out = getattr(self, "held_out_proba_", None)
             notes = [TOO_MANY.format("only the calibration" if held_out is not None else "nothing")]
             if held_out is not None:
@@ -451,7 +455,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
                 draw = calibration_draws(held_out[tested], z[tested], proba)
         elif isinstance(estimator, MARClassifier):
             try:
-                draw, notes = estimator._posterior_draws(X, y, sample_weight, proba)
+                draw, notes = estimator._posterior_draws(training, proba)
             except ValueError as error:
                 notes = [f"The intervals do not include the uncertainty of the parameters of one candidate: {error}"]
         return (lambda rng: proba) if draw is None else draw, notes

@@ -44,8 +44,6 @@ _MOST_TREES, _FEWEST_ROUNDS = 1500, 100
 
 _PLAIN: Mapping[str, Any] = {"extra_trees": False, "colsample_bynode": 1.0}  # trees as LightGBM grows them by default
 
-DEFAULT: Mapping[str, Any] = {}  # the estimators' own defaults
-IGNORING: Mapping[str, Any] = {"link": None}
 KINDS = ("auto", "logistic", "mixture", "kernel", "boosting")
 
 
@@ -71,8 +69,7 @@ def default_candidates(
     n_labelled: int | None = None,
     kind: str = "auto",
     categories: bool = False,
-    mechanism: Mapping[str, Any] = DEFAULT,
-    ignoring: Mapping[str, Any] = IGNORING,
+    link: str | None = None,
     thorough: bool = False,
 ) -> dict[str, BaseEstimator]:
     """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
@@ -89,12 +86,14 @@ def default_candidates(
         Which models. With "mixture" a tied mixture is always included.
     categories : bool
         Whether some features are categorical, hence not Gaussian.
-    mechanism, ignoring : mappings
-        Settings of candidates that model the mechanism, and of those that ignore it.
+    link : str or None
+        Link of the mechanism, which candidates that ignore it then estimate afterwards; None for their default, and no mechanism.
     thorough : bool
         Whether all candidates have the settings of data with many labels.
     """
     grid: dict[str, BaseEstimator] = {}
+    mechanism: dict[str, Any] = {} if link is None else {"link": link}
+    ignoring: dict[str, Any] = {"link": None} if link is None else {"link": link, "mechanism_weight": 0.0}
     numeric = not categories
     n_labelled = n_rows if n_labelled is None else n_labelled
     light = crowded(n_classes, n_features, n_labelled) and not thorough
@@ -103,7 +102,7 @@ def default_candidates(
         slow = very_wide and n_rows > n_features  # with fewer rows they are fitted in the space of the rows
         for C in (0.1,) if slow else (0.1, 1.0, 10.0):
             grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
-        modelling: dict[str, Any] = {**mechanism, "n_init": 1, "max_iter": _MOST_ITERATIONS} if light else {**mechanism}
+        modelling: dict[str, Any] = mechanism | {"n_init": 1, "max_iter": _MOST_ITERATIONS} if light else mechanism
         for C in (1.0,) if light else (1.0, 10.0):
             grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **modelling)
         if not slow:
@@ -184,11 +183,13 @@ def fit_one(
     weight: Array | None,
     test: NDArray[np.intp] | None,
     shares: Array | None = None,
+    missing: NDArray[np.bool_] | None = None,
 ) -> Outcome:
     """Fit to all rows except the test rows, and predict those.
 
-    `shares` (n, K) are those of the votes of each row, and z the most voted classes. Classifiers of other libraries see a row
-    once for each class with votes, weighted by its share; if they take no weights, once with its most voted class.
+    `missing` says whose label was missing at first, if some have one now, for estimators of this library. `shares` (n, K) are
+    those of the votes of each row, and z the most voted classes. Classifiers of other libraries see a row once for each class
+    with votes, weighted by its share; if they take no weights, once with its most voted class.
     """
     start = time.perf_counter()
     keep = np.ones(len(z), dtype=bool)
@@ -214,7 +215,9 @@ def fit_one(
         rows, labels = rows[copies.rows], copies.z
         row_weights = copies.share if row_weights is None else copies.share * row_weights[copies.rows]
     steps = [name for name, step in fitted.steps if has_fit_parameter(step, "sample_weight")]
-    weights = {} if row_weights is None else {f"{step}__sample_weight": row_weights for step in steps}
+    weights: dict[str, Any] = {} if row_weights is None else {f"{step}__sample_weight": row_weights for step in steps}
+    if missing is not None and hasattr(type(fitted[-1]), "transduction_"):
+        weights[f"{fitted.steps[-1][0]}__missing"] = missing[rows]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundaryWarning)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from marmix.core.arrays import Array, to_host_or_refuse, unmasked
 from marmix.core.files import open_array
-from marmix.core.labels import copies_of, label_shares, missing_texts, missing_texts_notes
+from marmix.core.labels import asked_labels, copies_of, label_shares, missing_texts, missing_texts_notes
 from marmix.core.model import column_names
 from marmix.core.notes import Note, all_labelled_notes, sentence
 from marmix.engines import row_order
@@ -195,6 +195,12 @@ class Training(NamedTuple):
     weight: Array | None
     classes: NDArray[Any]
     features: NDArray[Any] | None
+    asked: NDArray[np.bool_] | None  # whose label was missing and then asked for; None if there are no such rows
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whose label was missing when the data came."""
+        return self.z < 0 if self.asked is None else (self.z < 0) | self.asked
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -213,7 +219,12 @@ class Training(NamedTuple):
 
 
 def compare(
-    settings: Any, X: Any, y: Any, sample_weight: Any = None, report: Callable[[float, str], object] = lambda *_: None
+    settings: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    missing: Any = None,
+    report: Callable[[float, str], object] = lambda *_: None,
 ) -> Comparison:
     """Fit the candidates of an unfitted `MARClassifierCV`, predict held-out rows with them, and weight and score them.
 
@@ -223,7 +234,7 @@ def compare(
     ----------
     settings : MARClassifierCV
         Its parameters say what is compared and how.
-    X, y, sample_weight
+    X, y, sample_weight, missing
         As in `MARClassifierCV.fit`.
     report : callable
         Called before each fit, and before the weighing, with the share of the work that is done and what comes next.
@@ -234,7 +245,7 @@ def compare(
         Weights, fits, scores and, in `rows`, the held-out probabilities.
     """
     seconds = _seconds(settings)
-    training, notes = _validated(settings, X, y, sample_weight)
+    training, notes = _validated(settings, X, y, sample_weight, missing)
     expected = None
     if (prior := prior_of(settings.prior, training.classes)) is not None:
         expected = unlabelled_counts(prior, training.labels, training.classes, training.weight)
@@ -281,19 +292,20 @@ def _seconds(settings: Any) -> float:
     return np.inf if limit is None else float(limit)
 
 
-def _validated(settings: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Training, list[Note]]:
+def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) -> tuple[Training, list[Note]]:
     """Checked rows, and notes on their labels."""
-    y, sample_weight = to_host_or_refuse(
-        "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight")
+    y, sample_weight, missing = to_host_or_refuse(
+        "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing
     )
     checked = clone(settings)  # so that a fit that fails leaves the estimator as it was
     X = host_rows(checked, X, reset=True)
     z, classes, shares = encoded(y, settings.classes, None)
     check_lengths(X, z)
     weight = None if sample_weight is None else checked_weights(X, unmasked(sample_weight))
-    notes = all_labelled_notes(bool((z < 0).any()), settings.classes)
+    asked = asked_labels(unmasked(missing), z)
+    notes = all_labelled_notes(asked is not None or bool((z < 0).any()), settings.classes)
     notes += missing_texts_notes({} if shares is not None else missing_texts(y, settings.classes))
-    return Training(X, z, shares, weight, classes, getattr(checked, "feature_names_in_", None)), notes
+    return Training(X, z, shares, weight, classes, getattr(checked, "feature_names_in_", None), asked), notes
 
 
 def host_rows(estimator: Any, X: Any, reset: bool = False) -> NDArray[Any]:
@@ -382,13 +394,14 @@ def _outcomes(
     fits: dict[str, dict[int, Outcome]] = {name: {} for name in grid}
     started: list[tuple[str, int]] = []
     X, z, shares, weight, *_ = training
+    missing = None if training.asked is None else training.missing
 
     def in_time() -> Iterator[Any]:
         for name, fold in jobs:
             first = next((one for one in order if not (-1 in fits[one] and fits[one][-1].error)), None)
             if name == first or monotonic() < deadline:
                 started.append((name, fold))
-                yield delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares)
+                yield delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares, missing)
 
     outcomes = Parallel(n_jobs=settings.n_jobs, verbose=10 * bool(settings.verbose), return_as="generator")(in_time())
     # a candidate that holds rows out itself fits as often as the others
@@ -476,7 +489,8 @@ def _weighed(
 ) -> _Weighed:
     """Weights from held-out probabilities of candidates and, after them, rivals; `check` looks for signs of a wrong mechanism."""
     X, z, counts, tested = training.X, training.z, training.counts, np.sort(np.concatenate(folds))
-    evidence = Evidence(training.labels, counts, linear_predictor(X, z, counts, folds), tested)
+    v, m = linear_predictor(X, training.missing, counts, folds), training.missing
+    evidence = Evidence(training.labels, counts, v, tested, m)
     average, mechanism = evidence.average(probas[: len(estimators)])
     tau, notes = np.einsum("c,cnk->nk", average, probas[: len(estimators)]), list[Note]()
     missing = np.empty(len(z))
@@ -487,14 +501,14 @@ def _weighed(
         if any(map(models_missingness, estimators.values())) and evidence.gain(tau) < _LEAST_GAIN:
             notes.append(Note("no-support"))
         if check:
-            notes += doubts(X[tested], z[tested], tau[tested], counts[tested])
+            notes += doubts(X[tested], z[tested], tau[tested], counts[tested], m[tested])
     losses = np.array([evidence.losses(proba) for proba in probas])
     return _Weighed(average, evidence, losses, missing, notes)
 
 
 def _missing_rate(training: Training, estimators: Mapping[str, Pipeline]) -> Array:
     """The mean q of each row over the candidates with a mechanism; the overall rate if there is none."""
-    models, missing = [pipeline for pipeline in estimators.values() if knows_missingness(pipeline)], training.z < 0
+    models, missing = [pipeline for pipeline in estimators.values() if knows_missingness(pipeline)], training.missing
     if not models or not missing.any():
         rate = float(training.counts @ missing / training.counts.sum())
         return np.full(len(missing), min(rate, Q_MAX))
@@ -557,7 +571,10 @@ def _judge(
     seen = labelled & tested
     indicator[~tested] = 0.0
     share = np.sum(seen) / np.sum(labelled)
-    q, not_tested = (1.0 - (1.0 - rate) * share for rate in (np.minimum(missing, Q_MAX), missing))
+    # a label that was asked for is known for sure, and represents one unlabelled row
+    asked = np.zeros(len(labelled), dtype=bool) if training.asked is None else training.asked
+    q = 1.0 - (1.0 - np.where(asked, 0.0, np.minimum(missing, Q_MAX))) * share
+    not_tested = 1.0 - (1.0 - np.where(asked, 0.5, missing)) * share
     posterior = UncertainPosterior.of(tau, indicator, not_tested, others, counts, known)
     n_effective = float(np.sum(seen)) if seen.all() else representation(not_tested, seen, counts)[1]
     no_chance = float(counts @ (missing >= NO_CHANCE) / counts.sum())

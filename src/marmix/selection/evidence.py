@@ -55,6 +55,8 @@ class Evidence:
         Held-out linear predictor of the missing indicator (see `linear_predictor`); None for a constant.
     tested : array of int or None
         The rows that were held out; by default all.
+    missing : array of bool, shape (n,), or None
+        Whether the label of each row was missing when the data came; by default where it is.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Evidence:
         counts: Array | None = None,
         v: Array | None = None,
         tested: NDArray[np.integer] | None = None,
+        missing: NDArray[np.bool_] | None = None,
     ):
         rows = np.arange(len(z)) if tested is None else tested
         z, self.n = z[rows], len(rows)
@@ -71,9 +74,10 @@ class Evidence:
         if z.ndim == 2:
             copies, z, share = copies_of(z)
             rows, counts = rows[copies], counts[copies]
-        sorting = np.argsort(z < 0, kind="stable")
-        self.order = rows[sorting]  # once for each class they have votes for, labelled ones first
-        self.labelled = int(np.sum(z >= 0))
+        was_missing = z < 0 if missing is None else missing[rows]
+        sorting = np.argsort(1 * was_missing + (z < 0), kind="stable")
+        self.order = rows[sorting]  # once for each class they have votes for; labelled rows first, then asked ones
+        self.labelled, self.given = int(np.sum(z >= 0)), int(np.sum(~was_missing))
         self.z = z[sorting[: self.labelled]]
         self.counts = counts[sorting] * self.n / total
         if share is not None:
@@ -81,7 +85,7 @@ class Evidence:
         self.share = float(self.counts[: self.labelled].sum() / self.n)
         self.v = np.zeros((0, len(z))) if v is None else v[None, self.order]
         self._mechanism = None
-        if 0 < self.labelled < len(z):
+        if 0 < self.given < len(z):
             self._mechanism = Mechanism.from_link("logit", measure="entropy", covariates=len(self.v))
 
     def _sorted(self, proba: Array) -> Array:
@@ -93,12 +97,12 @@ class Evidence:
         if self._mechanism is None:
             return None
         drivers = drivers_of(self._mechanism.measured(posterior(np.log(p))).value, self.v)
-        start = self._mechanism.starting(1.0 - self.share)
-        fit = start.profile_of(drivers, self.labelled, self.counts)
+        start = self._mechanism.starting(1.0 - float(self.counts[: self.given].sum() / self.n))
+        fit = start.profile_of(drivers, self.given, self.counts)
         if fit.alpha[1] >= 0.0:
             return fit
         drivers[0] = 0.0
-        alpha = np.array(start.profile_of(drivers, self.labelled, self.counts).alpha)
+        alpha = np.array(start.profile_of(drivers, self.given, self.counts).alpha)
         alpha[1] = 0.0
         return fit.moved(alpha)
 
@@ -115,7 +119,7 @@ class Evidence:
         if mechanism is None:
             return label, 0.0
         drivers = drivers_of(mechanism.measured(posterior(np.log(p))).value, self.v)
-        return label, -mechanism.loglik_of(drivers, self.labelled, self.counts) / self.n
+        return label, -mechanism.loglik_of(drivers, self.given, self.counts) / self.n
 
     def loss(self, proba: Array) -> float:
         """The evidence against held-out probabilities (n, K): the sum of both losses."""
@@ -132,7 +136,7 @@ class Evidence:
             mechanism = self._profiled(q)
             assert mechanism is not None
             drivers = drivers_of(mechanism.measured(posterior(np.log(q))).value, self.v)
-            values.append(mechanism.loglik_of(drivers, self.labelled, self.counts))
+            values.append(mechanism.loglik_of(drivers, self.given, self.counts))
         return values[1] - values[0]
 
     def average(self, probas: Array) -> Average:
@@ -164,7 +168,7 @@ class Evidence:
             if start is not None:
                 average = (pi @ flat).reshape(p.shape[1:])
                 mechanism = start.moved(vector[candidates:])
-                sums = mechanism.block(posterior(np.log(average)), self.v, self.labelled, self.counts)
+                sums = mechanism.block(posterior(np.log(average)), self.v, self.given, self.counts)
                 value += self.share * float(sums.loglik)
                 slope += self.share * (flat @ (sums.gradient / average).ravel())
                 alpha = self.share * sums.alpha
@@ -191,23 +195,22 @@ class Evidence:
 
 
 def linear_predictor(
-    X: NDArray[np.floating], z: NDArray[np.integer], counts: Array | None, folds: list[NDArray[np.intp]]
+    X: NDArray[np.floating], missing: NDArray[np.bool_], counts: Array | None, folds: list[NDArray[np.intp]]
 ) -> Array | None:
     """Held-out log-odds that a label is missing, linear in the features, (n,); None if this cannot be estimated.
 
     The coefficients for the test rows of each fold are fitted to the other rows, with the penalty that does best over all folds.
     Rows that no fold tests get the overall log-odds.
     """
-    missing = z < 0
     if not folds or any(len(np.unique(np.delete(missing, test))) < 2 for test in folds):
         return None
     x = np.nan_to_num(StandardScaler().fit_transform(X))  # a missing value counts as the mean
-    w = np.ones(len(z)) if counts is None else counts
+    w = np.ones(len(missing)) if counts is None else counts
     rate = float(w @ missing / w.sum())
     best = np.inf
-    v = np.full(len(z), np.log(rate / (1.0 - rate)))
+    v = np.full(len(missing), np.log(rate / (1.0 - rate)))
     for C in _PENALTIES:
-        eta = np.full(len(z), np.log(rate / (1.0 - rate)))
+        eta = np.full(len(missing), np.log(rate / (1.0 - rate)))
         for test in folds:
             model = LogisticRegression(C=C, max_iter=200)
             model.fit(np.delete(x, test, axis=0), np.delete(missing, test), np.delete(w, test))

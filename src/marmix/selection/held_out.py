@@ -112,15 +112,26 @@ class Sample(NamedTuple):
     """Training rows on the host, sorted by class with unlabelled rows last, on which settings are chosen."""
 
     x: Array  # (d, m), standardised
-    z: NDArray[np.integer]  # (m,), -1 where the label is missing
+    groups: NDArray[np.integer]  # (m,), -1 where the label is missing, larger by `n_classes` where it was asked for
+    n_classes: int
     weight: Array | None  # (m,)
     covariates: Array | None  # (L, m)
     numbers: NDArray[np.intp] | None  # (m,), their numbers among the user's rows; None if these are not in memory
 
+    @property
+    def z(self) -> NDArray[np.integer]:
+        """Codes of the classes, -1 where the label is missing."""
+        return np.where(self.groups < 0, -1, self.groups % self.n_classes)
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether the label was missing when the data came."""
+        return (self.groups < 0) | (self.groups >= self.n_classes)
+
     def dealt(self, cv: int, random_state: Any) -> list[NDArray[np.intp]]:
         """Folds of the sample; copies of a row are in the same fold."""
         order = row_order(
-            self.x.T, self.z, self.weight
+            self.x.T, self.groups, self.weight
         )  # which depends neither on where the rows are nor on names of classes
         rows = order if self.numbers is None else self.numbers[order]
         weight = None if self.weight is None else self.weight[order]
@@ -175,12 +186,12 @@ def sample_of(rows: Rows, frame: Frame, covariates: Covariates) -> Sample:
                 weight[z == group] *= total * len(z) / engine.n_rows / weight[z == group].sum()
     numbers = None
     if isinstance(rows, HostRows) and not rows.in_file:
-        order = np.argsort(np.where(rows.labels < 0, len(groups), rows.labels), kind="stable")
+        order = np.argsort(np.where(rows.groups < 0, len(groups), rows.groups), kind="stable")
         first = np.concatenate([[0], np.cumsum(engine.counts[:-1])])
         order = order[np.concatenate([a + group for a, group in zip(first, places, strict=True)])]
         numbers = order if rows.kept is None else rows.kept[order]
     rows.release()
-    return Sample(x, z, weight, v, numbers)
+    return Sample(x, z, len(rows.classes), weight, v, numbers)
 
 
 class Trials:
@@ -204,7 +215,7 @@ class Trials:
     ):
         self.sample, self.folds, self.predict = sample, folds, predict
         self._log_proba: dict[Any, Array] = {}
-        self._v = linear_predictor(sample.x.T, sample.z, sample.weight, folds)
+        self._v = linear_predictor(sample.x.T, sample.missing, sample.weight, folds)
 
     def best(self, settings: list[Any], more: Callable[[Any], list[Any]] = lambda best: []) -> tuple[Any, float]:
         """The setting with the least evidence against it, and that.
@@ -227,7 +238,7 @@ class Trials:
                 everywhere = np.full((len(z), log_proba.shape[1]), np.nan)
                 self._log_proba.setdefault(setting, everywhere)[self.folds[fold]] = log_proba
         tested = np.concatenate(self.folds[: folds.stop])
-        evidence, losses = Evidence(z, weight, self._v, tested), dict.fromkeys(settings, np.inf)
+        evidence, losses = Evidence(z, weight, self._v, tested, self.sample.missing), dict.fromkeys(settings, np.inf)
         for setting in settings:
             log_proba = self._log_proba.get(setting, np.array([[np.nan]]))
             if len(log_proba) > 1 and np.isfinite(log_proba[tested]).all():
@@ -251,7 +262,8 @@ def choose_weight(estimator: Any, X: NDArray[Any], sample: Sample, random_state:
                 warnings.simplefilter("ignore", BoundaryWarning)
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 with suppress(ValueError, np.linalg.LinAlgError):
-                    yield value, trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
+                    trial.fit(X[train], sample.z[train], weight, missing=sample.missing[train])
+                    yield value, trial.predict_log_proba(X[test])
 
     folds = sample.dealt(cv, random_state)
     return Trials(sample, folds, predict).best([*WEIGHTS])[0] if folds else WEIGHTS[1]

@@ -1,59 +1,46 @@
 """`Preparation`: the columns of a table as numeric features."""
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from difflib import get_close_matches
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import LARGEST
+from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
 from marmix.core.labels import MISSING_TEXTS
 from marmix.tables.cells import (
-    NUMBER,
     TRUTHS,
-    Numbers,
     arrow,
+    as_days,
     as_numbers,
-    can_be_typed,
+    as_table,
     counted,
-    decimal_mark,
     is_numeric,
     listed,
     matching,
     missing_cells,
+    plain,
     shown,
     trimmed,
     truths,
-    with_other_mark,
 )
-from marmix.tables.labels import LabelColumn
-from marmix.tables.reading import check_columns, naming, record_batches
-from marmix.terminal import command_line
 
-_KINDS = ("number", "boolean", "category")
-_MOSTLY = 0.8  # share of numbers from which other cells are mistakes rather than categories
-_DAY = r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|(19|20)[0-9]{2}[-/][0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}"
-_MONTH = r"[0-9]{1,2}[ .-]+\p{L}{3,9}[ .,-]+[0-9]{2,4}|\p{L}{3,9}[ .]+[0-9]{1,2},? +[0-9]{4}"
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]|[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?"
-_DATE = rf"^(({_DAY}|{_MONTH})([T ].*)?|({_TIME})( ?[aApP][mM])?)$"
-_SIGNED = r"^(\p{Sc}\s*[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]*\s*[%\x{2030}\p{Sc}])$"  # 25 %, and money
+_KINDS = ("number", "boolean", "category", "date")
+_PARTS = ("days", "month", "weekday")  # of a date
+_MOSTLY = 0.8  # share of numbers or dates from which other cells are mistakes rather than categories
+_LEAST_DATES = 20  # numbers such as 20240131, from which on they are dates
 _ERROR = r"^(#(DIV/0|REF|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!|#NAME\?|Err:[0-9]{3})$"  # of spreadsheets
-_LEAVE_OUT = "leave the column out with --exclude"
-_ODD_CELLS = 20  # kept of each column, for messages
-_SPARSE, _SPARSE_ROWS = 3, 1000  # most filled cells of a sparse row, and most such rows kept
-_STRAY_ROWS = 10  # most rows taken as titles or footers
-_FEWEST = 2**13  # numbers kept per column for its median, at least
-_KEPT = 2**22  # numbers kept of all columns together
+_SPARSE, _STRAY_ROWS = 3, 10  # most filled cells of a title or footer, and most such rows
 
 
 @dataclass(frozen=True)
 class Counts:
-    r"""Counts of the missing cells in a table; those of parts of a table can be added.
+    r"""Counts of the missing cells in a table.
 
     Attributes
     ----------
@@ -62,12 +49,13 @@ class Counts:
     missing : dict
         Number of missing cells by column, except in blank rows.
     unseen : dict
-        Number of cells with a category not seen in the fit, by column; they are treated as missing.
+        Number of cells that the fit cannot have held, by column, except in blank rows: a category not seen there, or no
+        number or date in a column of these. They count as missing.
     examples : dict
-        The first such category by column.
+        The first such cell by column.
     blank : tuple of int
-        Positions, from 0, of the rows without a single feature: all cells are missing or, as in a footer, hold a text
-        that was not seen in the fit. `marmix fit` leaves such rows out, and no command predicts a label for them.
+        Positions, from 0, of the rows without a single feature, such as a footer. `marmix fit` leaves such rows out,
+        and no command predicts a label for them.
 
     See Also
     --------
@@ -78,8 +66,6 @@ class Counts:
     >>> from marmix.tables import Preparation
     >>> preparation = Preparation().fit({"age": ["41", "30", "35"], "group": ["b", "a", "b"]})
     >>> _, counts = preparation.transform_counted({"age": ["NA", "52"], "group": ["a", "c"]})
-    >>> counts.rows, counts.missing, counts.unseen
-    (2, {'age': 1}, {'group': 1})
     >>> print(*counts.notes(), sep="\n")
     Column 'age' is empty in 1 row.
     Column 'group' holds values that the model was not fitted with, such as 'c', in 1 row; they count as missing.
@@ -91,66 +77,93 @@ class Counts:
     examples: dict[str, str] = field(default_factory=dict)
     blank: tuple[int, ...] = ()
 
-    @classmethod
-    def none(cls) -> Self:
-        """Return the counts of no rows, to which others can be added.
-
-        Returns
-        -------
-        Counts
-            All zero.
-        """
-        return cls()
-
-    def __add__(self, other: "Counts") -> "Counts":
-        def total(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
-            return ours | {name: ours.get(name, 0) + count for name, count in theirs.items()}
-
-        missing, unseen = total(self.missing, other.missing), total(self.unseen, other.unseen)
-        blank = self.blank + other.blank
-        return Counts(self.rows + other.rows, missing, unseen, other.examples | self.examples, blank)
-
     def notes(self) -> list[str]:
         """Return the counts as sentences.
 
         Returns
         -------
         list of str
-            A sentence for each column with missing cells or unseen categories, and one for blank rows.
+            A sentence for each column with missing or unseen cells, and one for blank rows.
         """
-        return (
-            [f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()]
-            + [
+        return [
+            *(f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()),
+            *(
                 f"Column {shown(name)} holds values that the model was not fitted with, such as {shown(self.examples[name])}, "
                 f"in {counted(count, 'row')}; they count as missing."
                 for name, count in self.unseen.items()
-            ]
-            + ([blank_rows([place + 1 for place in self.blank])] if self.blank else [])
-        )
+            ),
+            *([blank_rows(self.blank)] if self.blank else []),
+        ]
 
 
-def blank_rows(rows: Sequence[int]) -> str:
-    """A sentence about rows without a single feature; `rows` are counted from 1."""
-    numbers = ", ".join(f"{row:,}" for row in rows[:10]) + (", ..." if len(rows) > 10 else "")
-    words = f"Data row {numbers} has" if len(rows) == 1 else f"{len(rows):,} data rows ({numbers}) have"
+def blank_rows(places: Sequence[int]) -> str:
+    """A sentence about rows without a single feature, at these positions from 0."""
+    numbers = ", ".join(f"{place + 1:,}" for place in places[:10]) + (", ..." if len(places) > 10 else "")
+    words = f"Data row {numbers} has" if len(places) == 1 else f"{len(places):,} data rows ({numbers}) have"
     return f"{words} no feature at all: no label is imputed there, and a given label is left out of the fit."
 
 
+@dataclass(frozen=True)
+class Column:
+    """What the cells of a column are.
+
+    Attributes
+    ----------
+    name : str
+    entry : dict or None
+        The column as an entry of `Preparation.columns_`; None if it is left out.
+    why : {"", "constant", "empty", "text", "type", "range"}
+        Why it is left out.
+    values : array of shape (n,)
+        Numbers, days, or codes of the `levels`; NaN in missing cells.
+    missing, odd : mask of shape (n,)
+        Cells that are missing, and those that hold no number in a column of numbers, or no date in one of dates.
+    levels : list of str
+        Different texts, in sorted order, of a column of text.
+    notes : list of str
+        What is unusual about it, in sentences.
+    """
+
+    name: str
+    entry: dict[str, Any] | None
+    why: str
+    values: Array
+    missing: NDArray[np.bool_]
+    odd: NDArray[np.bool_]
+    levels: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the column: that of its entry, or "text" or "number" by its cells."""
+        return str(self.entry["kind"]) if self.entry else "text" if self.levels else "number"
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Mask of the cells with a value that can be used."""
+        return ~(self.missing | self.odd)
+
+
 class Preparation(TransformerMixin, BaseEstimator):
-    """Transformer of table columns to features: numbers as they are, categories one-hot without their first level.
+    """Transformer of table columns to features: numbers, dates as numbers, categories one-hot without their first level.
 
     The kind of a column follows from its cells as text, not from how they are stored, so that the same data give the
     same features from CSV, pandas, polars or Parquet.
 
     - **Missing** are null, NaN, blank cells, and the texts NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT and ?. -1 is a
       number.
-    - A **number** column has numbers in all other cells, a **boolean** column true and false, which become 1 and 0.
+    - A **boolean** column has true and false in all other cells, which become 1 and 0.
+    - A **number** column has numbers in at least 80 % of them, also with thousands separators, decimal commas, or a
+      percent or currency sign, which is dropped. The others count as missing.
+    - A **date** column has dates or times in at least 80 % of them. It becomes the days since 1970-01-01, with the time
+      of day as a fraction, the month (1 to 12) and the day of the week (Monday is 1), as far as these vary.
     - Any other is a **category** column if it has at most `max_levels` different texts, compared without surrounding
       whitespace. Each level except the first in sorted order becomes a feature of zeros and ones.
-    - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; numbers with a comma, unless `open_table`
-      found decimal commas; infinity; more than `max_levels` texts.
-    - Columns with a single value, or none, are left out, with a note.
+    - Columns of more texts, of nested values, with a single value or none, and of numbers too large to compute with are
+      left out.
     - A row that holds nothing but a text or two that occur in no other row, such as a footer, is treated as empty.
+
+    `notes_` says what was left out, and which cells count as missing.
 
     Parameters
     ----------
@@ -168,10 +181,11 @@ class Preparation(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     columns_ : list of dict
-        The columns in use: "name", "kind" ("number", "boolean" or "category"), "levels" (sorted), "fill" (the number or
-        level filled in, or None), "missing" (number of missing cells).
+        The columns in use: "name", "kind" ("number", "boolean", "category" or "date"), "levels" (sorted, or the parts of
+        a date), "fill" (the number, day or level filled in, or None), "missing" (number of missing cells); for numbers
+        "comma" if 1,234 is a fraction, and for dates their "format".
     notes_ : list of str
-        Which columns were left out, and why.
+        What is unusual about the columns, in sentences.
     n_rows_ : int
         Number of rows of the fit.
     feature_names_in_ : list of str
@@ -181,23 +195,23 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    open_table : Read a data file in batches.
-    LabelColumn : Encode the label column.
     marmix.save : Save a pipeline of a `Preparation` and a classifier, as `marmix fit` does.
 
     Notes
     -----
-    In `transform`, a category not seen in the fit is treated as missing; `transform_counted` counts them. A cell that
-    is not a number in a number column is an error, unless the row has no feature at all. Such a row is filled like any
-    other; the program predicts no label for it, and `transform_counted` says where such rows are.
+    In `transform`, a cell that is no number in a column of numbers, or a category not seen in the fit, is treated as
+    missing; `transform_counted` counts these. A row without any feature is filled like any other; the program predicts no
+    label for it, and `transform_counted` says where such rows are.
 
     Examples
     --------
     >>> from marmix.tables import Preparation
-    >>> table = {"age": ["41", "NA", "35"], "group": ["b", "a", "b"]}
+    >>> table = {"age": ["41", "NA", "35"], "group": ["b", "a", "b"], "seen": ["1.2.2024", "5.2.2024", "9.2.2024"]}
     >>> preparation = Preparation().fit(table)
-    >>> preparation.get_feature_names_out().tolist(), preparation.transform(table).tolist()
-    (['age', 'group=b'], [[41.0, 1.0], [38.0, 0.0], [35.0, 1.0]])
+    >>> preparation.get_feature_names_out().tolist()
+    ['age', 'group=b', 'seen (days)', 'seen (weekday)']
+    >>> preparation.transform(table).tolist()
+    [[41.0, 1.0, 19754.0, 4.0], [38.0, 0.0, 19758.0, 1.0], [35.0, 1.0, 19762.0, 5.0]]
 
     The missing age was filled with the median. It goes before a classifier in a pipeline, which then takes tables:
 
@@ -239,61 +253,68 @@ class Preparation(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column cannot be used, with its name, the cell and what to do.
+            If there are no rows, or no column can be used.
         """
-        return self.fit_batches(lambda: table_batches(X))
+        return self.fit_columns(self.examine(X))
 
-    def fit_batches(self, batches: Callable[[], Iterable[Any]], labels: LabelColumn | None = None) -> Self:
-        """Fit to a table that comes in record batches.
-
-        The batches are read once, and a second time for exact medians if the table has more than 4 million numbers and
-        8192 rows; about a twelfth of the numbers is then held in memory.
+    def examine(self, X: Any) -> dict[str, Column]:
+        """Find out what the cells of each column are; the features of `fit`, which `fit_columns` keeps.
 
         Parameters
         ----------
-        batches : callable
-            Returns an iterator of the record batches, from the first on.
-        labels : LabelColumn or None, default=None
-            Label column to add in the same reading; it is not used as a feature.
+        X : table
+            As for `fit`.
+
+        Returns
+        -------
+        dict of Column
+            By name.
+        """
+        table = as_table(X)
+        if self.impute not in ("median", "drop"):
+            raise ValueError(f"impute={self.impute!r} is not one of 'median', 'drop'.")
+        chosen = table.column_names if self.features is None else list(self.features)
+        if not chosen:
+            raise ValueError("no column is left as a feature: choose at least one.")
+        if isinstance(self.features, str) or len(set(chosen)) < len(chosen):
+            raise ValueError(f"features={self.features!r} must be a list that names each column once.")
+        check_columns(chosen, table.column_names, "the table")
+        if not table.num_rows:
+            raise ValueError("the table has no rows.")
+        columns = {name: self._examined(name, table[name]) for name in chosen}
+        strays = _stray_rows(columns)
+        if not len(strays):
+            return columns
+        kept = np.ones(table.num_rows, dtype=bool)
+        kept[strays] = False
+        return {
+            name: self._examined(name, arrow(".compute").if_else(arrow().array(kept), plain(table[name]), None))
+            for name in chosen
+        }
+
+    def fit_columns(self, columns: Mapping[str, Column]) -> Self:
+        """Keep these columns.
+
+        Parameters
+        ----------
+        columns : dict of Column
+            From `examine`; some may have been taken away.
 
         Returns
         -------
         self
             The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows, or a column cannot be used.
         """
-        reading = None
-        for batch in batches():
-            if reading is None:
-                names = [name for name in batch.schema.names if labels is None or name not in labels.columns]
-                reading = self.reading(names)
-            reading.add(batch)
-            if labels is not None:
-                labels.add_batch(batch)
-        if reading is None:
-            raise ValueError("the table has no rows.")
-        return self.fit_reading(reading, batches)
-
-    def reading(self, names: Sequence[str]) -> "Reading":
-        """Return a `Reading`, to which the batches of a table are added, for `fit_reading`.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Columns of the table; those in `features` are read.
-
-        Returns
-        -------
-        Reading
-            Of no rows yet.
-        """
-        if self.impute not in ("median", "drop"):
-            raise ValueError(f"impute={self.impute!r} is not one of 'median', 'drop'.")
-        return Reading(self._chosen(names), self.max_levels, self._markers(), medians=self.impute == "median")
+        used = [column.entry for column in columns.values() if column.entry is not None]
+        notes = [note for column in columns.values() for note in column.notes]
+        if not used:
+            raise ValueError(f"no column can be used as a feature. {' '.join(notes[:1])}")
+        self.columns_ = used
+        self.notes_ = notes
+        self.n_rows_ = len(next(iter(columns.values())).missing)
+        self.feature_names_in_ = list(columns)
+        self.n_features_in_ = len(columns)
+        return self
 
     def _markers(self) -> tuple[str, ...]:
         """The trimmed texts that mean a missing value, checked as they may come from a file."""
@@ -302,60 +323,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             raise ValueError(f"missing_cells={texts!r} must be a list of texts.")
         return (*MISSING_TEXTS, *map(str.strip, texts))
 
-    def fit_reading(self, reading: "Reading", batches: Callable[[], Iterable[Any]]) -> Self:
-        """Fit to a table that has been read.
-
-        Parameters
-        ----------
-        reading : Reading
-            From `reading`, with all rows added.
-        batches : callable
-            Returns an iterator of the record batches, which may be read again for exact medians.
-
-        Returns
-        -------
-        self
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows, or a column cannot be used.
-        """
-        if not reading.rows:
-            raise ValueError("the table has no rows.")
-        reading.leave_out_strays()
-        chosen = list(reading.columns) if self.features is None else list(self.features)
-        columns = {name: reading.columns[name].column() for name in chosen}
-        used = [column for column in columns.values() if isinstance(column, dict)]
-        notes = [column for column in columns.values() if isinstance(column, str)]
-        if not used:
-            raise ValueError(f"no column can be used as a feature. {notes[0]}")
-        medians = reading.medians
-        numbers = [column["name"] for column in used if column["kind"] == "number"]
-        _find_medians({name: medians[name] for name in numbers if medians}, batches, self._markers())
-        for column in used:
-            if self.impute == "drop":
-                column["fill"] = None
-            elif column["kind"] == "number":
-                column["fill"] = medians[column["name"]].value
-        self.columns_ = used
-        self.notes_ = notes
-        self.n_rows_ = reading.rows
-        self.feature_names_in_ = chosen
-        self.n_features_in_ = len(chosen)
-        return self
-
-    def _chosen(self, names: Sequence[str]) -> list[str]:
-        chosen = list(names) if self.features is None else list(self.features)
-        if not chosen:
-            raise ValueError("no column is left as a feature: choose at least one.")
-        if isinstance(self.features, str) or len(set(chosen)) < len(chosen):
-            raise ValueError(f"features={self.features!r} must be a list that names each column once.")
-        check_columns(chosen, names, "the table")
-        return chosen
-
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Array:
         """Return the features of each row.
 
         Parameters
@@ -371,39 +339,55 @@ class Preparation(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column is not there, or a cell of a number column is not a number.
+            If a column is not there.
         """
         return self.transform_counted(X)[0]
 
-    def transform_counted(self, X: Any, first_row: int = 0) -> tuple[NDArray[np.float64], Counts]:
+    def transform_counted(self, X: Any) -> tuple[Array, Counts]:
         """Return the features of each row, and the counts of missing cells.
 
         Parameters
         ----------
         X : table
             As for `transform`.
-        first_row : int, default=0
-            Number of rows of the table before these, for messages.
 
         Returns
         -------
         features : array of shape (rows, features)
             As from `transform`.
         counts : Counts
-            Missing cells, categories not seen in the fit, and blank rows.
+            Missing cells, cells that the fit cannot have held, and blank rows.
         """
-        columns = self._columns()
-        blocks, counts = [np.empty((0, len(self.get_feature_names_out())))], Counts()
-        for batch in table_batches(X):
-            check_columns([column["name"] for column in columns], batch.schema.names, "the table")
-            block, block_counts = self._block(batch, columns, first_row)
-            blocks.append(block)
-            counts += block_counts
-            first_row += batch.num_rows
-        return np.concatenate(blocks) if len(blocks) != 2 else blocks[1], counts
+        columns, table, markers = self._columns(), as_table(X), self._markers()
+        check_columns([column["name"] for column in columns], table.column_names, "the table")
+        features = np.empty((table.num_rows, len(self.get_feature_names_out())))
+        incomplete, blank = np.zeros(len(features), dtype=bool), np.ones(len(features), dtype=bool)
+        masks, start = {}, 0
+        for column in columns:
+            name = column["name"]
+            values, missing, odd = _values_in(column, table[name], markers)
+            block = _features_of(column, values)
+            features[:, start : start + block.shape[1]] = block
+            start += block.shape[1]
+            incomplete |= missing | odd
+            blank &= missing | odd
+            masks[name] = missing, odd
+        gaps, unseen = ({name: int((both[i] & ~blank).sum()) for name, both in masks.items()} for i in (0, 1))
+        examples = {
+            name: trimmed(table[name].slice(int(np.argmax(masks[name][1] & ~blank)), 1))[0].as_py()
+            for name, count in unseen.items()
+            if count
+        }
+        return features, Counts(
+            int((incomplete & ~blank).sum()),
+            {name: count for name, count in gaps.items() if count},
+            {name: count for name, count in unseen.items() if count},
+            examples,
+            tuple(np.flatnonzero(blank).tolist()),
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the names of the features: the column, or ``column=level``.
+        """Return the names of the features: the column, ``column=level``, or ``column (month)`` and so on.
 
         Parameters
         ----------
@@ -417,8 +401,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         names: list[str] = []
         for column in self._columns():
-            name, levels = column["name"], column["levels"][1:]
-            names += [f"{name}={level}" for level in levels] if column["kind"] == "category" else [name]
+            name, kind, levels = column["name"], column["kind"], column["levels"]
+            if kind == "category":
+                names += [f"{name}={level}" for level in levels[1:]]
+            else:
+                names += [f"{name} ({part})" for part in levels] if kind == "date" else [name]
         return np.array(names, dtype=object)
 
     def features_in(self) -> list[str]:
@@ -440,518 +427,258 @@ class Preparation(TransformerMixin, BaseEstimator):
         self._markers()
         return columns
 
-    def _block(self, batch: Any, columns: list[dict[str, Any]], seen: int) -> tuple[NDArray[np.float64], Counts]:
-        parts, counts, markers = [], Counts(), self._markers()
-        incomplete, blank = np.zeros(batch.num_rows, dtype=bool), np.ones(batch.num_rows, dtype=bool)
-        missing: dict[str, NDArray[np.bool_]] = {}
-        wrong: list[tuple[str, NDArray[np.bool_]]] = []
-        for column in columns:
-            name, cells = column["name"], batch.column(column["name"])
-            refuse_type(name, cells.type)
-            features = (_number if column["kind"] == "number" else _one_hot)(column, cells, markers)
-            parts.append(features.values)
-            absent = features.missing | features.unseen
-            incomplete |= absent
-            blank &= absent
-            missing[name] = features.missing
-            if features.unseen.any() and column["kind"] == "number":
-                wrong.append((name, features.unseen))
-            elif features.unseen.any():
-                counts.unseen[name] = int(features.unseen.sum())
-                counts.examples[name] = trimmed(cells)[int(np.argmax(features.unseen))].as_py()
-        for name, cells in wrong:
-            refused = cells if len(columns) == 1 else cells & ~blank
-            if refused.any():
-                place = int(np.argmax(refused))
-                raise ValueError(_not_a_number(name, batch.column(name).slice(place, 1), seen + place + 1))
-        cells_missing = {name: int((mask & ~blank).sum()) for name, mask in missing.items()}
-        gaps = {name: count for name, count in cells_missing.items() if count}
-        places = tuple((seen + np.flatnonzero(blank)).tolist())
-        return np.column_stack(parts), counts + Counts(int((incomplete & ~blank).sum()), gaps, blank=places)
+    def _examined(self, name: str, cells: Any) -> Column:
+        """What the cells of a column are."""
+        cells = plain(cells)
+        if arrow().types.is_nested(cells.type):
+            none = np.asarray(cells.is_null().to_numpy(zero_copy_only=False))
+            note = f"Column {shown(name)} holds {str(cells.type)[:60]} and was left out: give each part a column of its own."
+            return Column(name, None, "type", np.full(len(cells), np.nan), none, ~none, notes=[note])
+        median = self.impute == "median"
+        markers = self._markers()
+        numbers = as_numbers(cells, markers)
+        filled = len(cells) - int(numbers.missing.sum())
+        if not filled:
+            note = f"Column {shown(name)} has no value and was left out."
+            return Column(name, None, "empty", *numbers[:3], notes=[note])
+        if is_numeric(cells.type) or filled - int(numbers.odd.sum()) >= _MOSTLY * filled:
+            dates = _calendar(numbers.values)
+            if dates is None:
+                return _number_column(name, cells, numbers, median)
+            return _date_column(name, cells, dates, numbers.missing, "%Y%m%d", [], median)
+        text = trimmed(cells)
+        lowered = truths(text)
+        if (numbers.missing | (lowered >= 0)).all():
+            return _text_column(name, lowered.astype(float), numbers.missing, list(TRUTHS), "boolean", median)
+        days = as_days(cells)
+        if np.isfinite(days.values[~numbers.missing]).sum() >= _MOSTLY * filled:
+            return _date_column(name, cells, days.values, numbers.missing, days.format, days.others, median)
+        missing = numbers.missing | matching(text, _ERROR)
+        encoded = arrow(".compute").if_else(arrow().array(missing), None, text).dictionary_encode()
+        levels = sorted(encoded.dictionary.to_pylist())
+        if len(levels) > self.max_levels:
+            return _left_out_text(name, encoded, missing, levels, self.max_levels)
+        place = {level: float(k) for k, level in enumerate(levels)}
+        order = np.array([*(place[level] for level in encoded.dictionary.to_pylist()), np.nan])
+        codes = encoded.indices.fill_null(len(levels)).to_numpy(zero_copy_only=False)
+        column = _text_column(name, order[codes], missing, levels, "category", median)
+        errors = int(missing.sum()) - int(numbers.missing.sum())
+        if errors:
+            column.notes.append(
+                f"Column {shown(name)} holds errors of a spreadsheet, such as #REF!, which count as missing."
+            )
+        return column
 
 
-def table_batches(X: Any) -> Iterator[Any]:
-    """Record batches of a table."""
-    pa = arrow()
-    with naming("the table"):
-        if isinstance(X, Mapping):
-            yield pa.RecordBatch.from_pydict({name: pa.array(values, from_pandas=True) for name, values in X.items()})
-        else:
-            yield from record_batches(X)
+def check_columns(columns: Sequence[str], names: Sequence[str], where: str) -> None:
+    """Raise ValueError if a table does not have these columns."""
+    present = set(names)
+    missing = [name for name in columns if name not in present]
+    if missing:
+        near = [match for name in missing for match in get_close_matches(name, names, 1)]
+        hint = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(names, 20)}."
+        raise ValueError(f"{where} has no column {listed(missing)}. {hint}")
 
 
 # Kinds of columns
 
 
-class SparseRow(NamedTuple):
-    """A row with few filled cells: its position from 0, and the filled cells, texts by column, None for numbers."""
-
-    place: int
-    cells: dict[str, str | None]
+def _entry(name: str, kind: str, levels: list[str], fill: Any, missing: NDArray[np.bool_]) -> dict[str, Any]:
+    return {"name": name, "kind": kind, "levels": levels, "fill": fill, "missing": int(missing.sum())}
 
 
-class Reading:
-    """The first reading of a table that comes in batches: what the cells of each column are.
-
-    Attributes
-    ----------
-    rows : int
-        Rows so far.
-    columns : dict
-        A `ColumnSurvey` for each column.
-    medians : dict
-        A `Median` for each column, if asked for.
-    sparse : list of SparseRow
-        Rows with at most three filled cells; None if there are more than a thousand.
-    """
-
-    def __init__(self, names: Sequence[str], max_levels: int, markers: Sequence[str], *, medians: bool):
-        self.rows = 0
-        self.columns = {name: ColumnSurvey(name, max_levels, markers) for name in names}
-        most = max(_FEWEST, _KEPT // max(len(names), 1))
-        self.medians = {name: Median(most) for name in names} if medians else {}
-        self.sparse: list[SparseRow] | None = []
-
-    def add(self, batch: Any) -> dict[str, Numbers]:
-        """Add the next rows, and return their cells as numbers by column."""
-        cells = {name: survey.add(batch.column(name)) for name, survey in self.columns.items()}
-        for name, median in self.medians.items():
-            median.add(cells[name].values[np.isfinite(cells[name].values)])
-        if self.sparse is not None:
-            filled = np.zeros(batch.num_rows, dtype=np.int64)
-            for numbers in cells.values():
-                filled += ~numbers.missing
-            places = np.flatnonzero(filled <= min(_SPARSE, len(cells) - 1))
-            if len(self.sparse) + len(places) > _SPARSE_ROWS:
-                self.sparse = None
-            else:
-                self.sparse += [self._sparse(batch, cells, i) for i in places.tolist()]
-        self.rows += batch.num_rows
-        return cells
-
-    def _sparse(self, batch: Any, cells: dict[str, Numbers], i: int) -> SparseRow:
-        texts = {
-            name: trimmed(batch.column(name).slice(i, 1))[0].as_py() if numbers.odd[i] else None
-            for name, numbers in cells.items()
-            if not numbers.missing[i]
-        }
-        return SparseRow(self.rows + i, texts)
-
-    def leave_out_strays(self) -> None:
-        """Count as missing the cells of titles and footers: rows whose few cells hold texts that occur in no other row."""
-        rows = [row for row in self.sparse or () if row.cells and None not in row.cells.values()]
-        counts = Counter((name, text) for row in rows for name, text in row.cells.items())
-        strays = [row for row in rows if all(self._is_stray(name, text, counts) for name, text in row.cells.items())]
-        if 0 < len(strays) <= _STRAY_ROWS <= self.rows:
-            for row in strays:
-                for name, text in row.cells.items():
-                    self.columns[name].leave_out(str(text), row.place)
-            self.sparse = [row._replace(cells={}) if row in strays else row for row in self.sparse or ()]
-
-    def _is_stray(self, name: str, text: str | None, counts: Counter[tuple[str, str | None]]) -> bool:
-        survey = self.columns[name]
-        if survey.mostly_numbers or survey.problem():
-            return True
-        return len(self.columns) > 2 and survey.count(str(text)) == counts[name, text]
+def _constant(name: str, value: str, missing: NDArray[np.bool_]) -> str:
+    where = "filled cell" if missing.any() else "row"
+    return f"Column {shown(name)} has the same value, {shown(value)}, in every {where} and was left out."
 
 
-class Problem(NamedTuple):
-    """Why a column cannot be a feature, and what to do: "type", "dates", "comma", "sign", "odd", "infinite" or "many"."""
-
-    kind: str
-    text: str
-    advice: str
-
-
-class ColumnSurvey:
-    """Summary of the cells of a column that comes in batches, from which its kind follows."""
-
-    def __init__(self, name: str, max_levels: int, markers: Sequence[str] = MISSING_TEXTS):
-        self.name, self.max_levels, self._markers = name, max_levels, markers
-        self.rows = self.missing = 0
-        self.low, self.high = np.inf, -np.inf
-        self.odd: list[tuple[str, int]] = []  # the first cells that are no numbers, and their rows
-        self._type: Problem | None = None
-        self._numbers = self._commas = 0
-        self._comma: tuple[str, int, str] | None = None
-        self._infinite: tuple[str, int] | None = None
-        self._error: tuple[str, int] | None = None
-        self._levels: Counter[str] = Counter()
-        self._batch_texts = self._batch_levels = 0  # texts of the first batch that has some, and different ones
-
-    def add(self, column: Any) -> Numbers:
-        """Add the cells of the next rows, and return them as numbers."""
-        self._type = self._type or type_problem(self.name, column.type)
-        if self._type:
-            self.rows += len(column)
-            missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-            self.missing += int(missing.sum())
-            return Numbers(np.full(len(column), np.nan), missing, ~missing)
-        numbers = numbers_of(column, self._markers)
-        values = numbers.values[~(numbers.missing | numbers.odd)]
-        if self._infinite is None and np.isinf(values).any():
-            self._infinite = self._first(column, np.isinf(numbers.values))
-        if len(values):
-            self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
-        if not is_numeric(column.type) and (numbers.odd.any() or not self._many):
-            self._add_texts(column, numbers)
-        self._numbers += len(values)
-        self.missing += int(numbers.missing.sum())
-        self.rows += len(column)
-        return numbers
-
-    def _add_texts(self, column: Any, numbers: Numbers) -> None:
-        pa, pc = arrow(), arrow(".compute")
-        text = trimmed(column)
-        if numbers.odd.any():
-            places = np.flatnonzero(numbers.odd)[: _ODD_CELLS - len(self.odd)].tolist()
-            self.odd += [(text[i].as_py(), self.rows + i + 1) for i in places]
-            errors = np.zeros(0, dtype=bool) if self._error else matching(text, _ERROR)
-            if errors.any():
-                self._error = self._first(text, errors)
-            commas = with_other_mark(column) & numbers.odd
-            self._commas += int(commas.sum())
-            if commas.any():
-                self._comma = self._comma or (*self._first(text, commas), decimal_mark(column))
-        if not self._many:
-            entries = pc.value_counts(text.filter(pa.array(~numbers.missing))).to_pylist()
-            if not self._batch_texts:
-                self._batch_texts, self._batch_levels = int((~numbers.missing).sum()), len(entries)
-            for entry in entries:
-                self._levels[entry["values"]] += entry["counts"]
-                if self._many:
-                    return
-
-    def _first(self, column: Any, where: NDArray[np.bool_]) -> tuple[str, int]:
-        i = int(np.argmax(where))
-        return str(column[i].as_py()), self.rows + i + 1
-
-    @property
-    def _many(self) -> bool:
-        return len(self._levels) > self.max_levels
-
-    @property
-    def filled(self) -> int:
-        """Number of cells that are not missing."""
-        return self.rows - self.missing
-
-    @property
-    def mostly_numbers(self) -> bool:
-        """Whether other cells are mistakes rather than categories."""
-        return self._numbers >= _MOSTLY * self.filled
-
-    @property
-    def distinct_share(self) -> float:
-        """Share of different texts among the texts of the first batch."""
-        return self._batch_levels / max(self._batch_texts, 1)
-
-    @property
-    def levels(self) -> dict[str, int]:
-        """Numbers of cells by text; empty if there are more than `max_levels` texts, or only numbers."""
-        return {} if self._many or self._numbers == self.filled else dict(self._levels)
-
-    @property
-    def some_levels(self) -> list[str]:
-        """The first different texts."""
-        return list(self._levels)
-
-    @property
-    def examples(self) -> str:
-        """The first different texts, for a message."""
-        return listed(self._levels, 3)
-
-    @property
-    def n_odd(self) -> int:
-        """Number of cells that are no numbers."""
-        return self.filled - self._numbers
-
-    @property
-    def nothing(self) -> bool:
-        """Whether the column has a single value or none, and is left out."""
-        return self.problem() is None and isinstance(self.column(), str)
-
-    def count(self, text: str) -> int:
-        """Number of cells with a text; 0 if there are too many texts to count."""
-        return 0 if self._many else self._levels[text]
-
-    def leave_out(self, text: str, place: int) -> None:
-        """Count the cell of a row as missing."""
-        self.missing += 1
-        self.odd = [(cell, row) for cell, row in self.odd if row != place + 1]
-        self._commas -= bool(self._comma and self._comma[1] == place + 1)
-        self._levels -= Counter([text])
-
-    def column(self) -> dict[str, Any] | str:
-        """The column as an entry of `columns_`, or a note on why it is left out; ValueError if it cannot be used."""
-        problem = self.problem()
-        if problem:
-            raise ValueError(f"{problem.text}: {problem.advice}.")
-        if not self.filled:
-            return f"Column {shown(self.name)} has no value and was left out."
-        column: dict[str, Any] = {
-            "name": self.name,
-            "kind": "number",
-            "levels": [],
-            "fill": None,
-            "missing": self.missing,
-        }
-        if self._numbers == self.filled:
-            return column if self.low < self.high else self._constant(f"{self.low:.15g}")
-        lowered = self._lowered()
-        levels = lowered or self._levels
-        if len(levels) == 1:
-            return self._constant(next(iter(levels)))
-        kind = "boolean" if lowered else "category"
-        most = min(levels, key=lambda level: (-levels[level], level))
-        return column | {"kind": kind, "levels": sorted(levels), "fill": most}
-
-    def _lowered(self) -> Counter[str]:
-        """The levels in lower case if these are true and false, otherwise none."""
-        lowered = Counter[str]()
-        for level, count in self._levels.items():
-            lowered[level.lower()] += count
-        return lowered if not self._many and set(lowered) <= set(TRUTHS) else Counter()
-
-    def _constant(self, value: str) -> str:
-        where = "filled cell" if self.missing else "row"
-        return f"Column {shown(self.name)} has the same value, {shown(value)}, in every {where} and was left out."
-
-    def problem(self) -> Problem | None:
-        """Why the column cannot be a feature, if so."""
-        if self._type or not self.filled:
-            return self._type
-        if self._numbers == self.filled:
-            return Problem("infinite", *infinite(self.name, *self._infinite)) if self._infinite else None
-        if self._lowered():
-            return None
-        name = shown(self.name)
-        pa, pc = arrow(), arrow(".compute")
-        dated = pc.sum(pc.match_substring_regex(pa.array(list(self._levels)), _DATE)).as_py()
-        signed = pc.sum(pc.match_substring_regex(pa.array(list(self._levels)), _SIGNED)).as_py()
-        if not self.mostly_numbers and signed >= _MOSTLY * len(self._levels):
-            text = f"column {name} holds numbers with a percent or currency sign ({listed(self._levels, 3)})"
-            return Problem("sign", text, f"remove the signs, or {_LEAVE_OUT}")
-        if self._error and not self.mostly_numbers:
-            text = (
-                f"column {name} holds {shown(self._error[0])} in data row {self._error[1]}, an error of a spreadsheet"
-            )
-            return Problem("odd", text, f"correct the cell, or leave it empty if the value is missing, or {_LEAVE_OUT}")
-        if not self.mostly_numbers and dated >= (_MOSTLY if self._many else 1.0) * len(self._levels):
-            return Problem("dates", *dates(self.name, listed(self._levels, 1)))
-        if self._comma and self._numbers + self._commas >= _MOSTLY * self.filled:
-            return Problem("comma", *comma(self.name, *self._comma))
-        if self.odd and self.mostly_numbers:
-            count = self.filled - self._numbers
-            cells = ", ".join(f"{shown(cell)} in data row {row}" for cell, row in self.odd[:5])
-            cells += f", and {count - 5:,} more such cells" if count > 5 else ""
-            cells += f", and numbers in {self._numbers:,} of {self.filled:,} cells"
-            what = "the cell, or leave it" if count == 1 else "the cells, or leave them"
-            first = self.odd[0][0]
-            option = command_line([f"--missing-cells={first}"] if first.startswith("-") else ["--missing-cells", first])
-            way = f" ({option} counts such cells as empty)" if can_be_typed(first) else ""
-            advice = f"correct {what} empty if the number is missing{way}, or {_LEAVE_OUT}"
-            return Problem("odd", f"column {name} holds {cells}", advice)
-        if self._many:
-            text = (
-                f"column {name} has more than {self.max_levels} different values ({listed(self._levels, 3)}), which are not "
-                "numbers"
-            )
-            return Problem("many", text, f"{_LEAVE_OUT}, or with --id if it names the rows")
-        return None
+def _strays(name: str, cells: Any, odd: NDArray[np.bool_], what: str) -> list[str]:
+    """A sentence about the cells of a column that are none of `what`."""
+    places = np.flatnonzero(odd)
+    if not len(places):
+        return []
+    texts = trimmed(plain(cells).take(arrow().array(places[:3]))).to_pylist()
+    some = ", ".join(f"{shown(text)} in data row {place + 1}" for text, place in zip(texts, places, strict=False))
+    more = f" and {len(places) - 3:,} more" if len(places) > 3 else ""
+    words = f"is not a {what} and counts" if len(places) == 1 else f"are not {what}s and count"
+    return [f"Column {shown(name)} holds {some}{more}, which {words} as missing."]
 
 
-def type_problem(name: str, kind: Any) -> Problem | None:
-    """Why a column of this type can neither be numbers nor categories, if so."""
-    types = arrow().types
-    if types.is_nested(kind):
-        return Problem(
-            "type",
-            f"column {shown(name)} holds {str(kind)[:60]}",
-            f"give each part a column of its own, or {_LEAVE_OUT}",
+def _number_column(name: str, cells: Any, numbers: Any, median: bool) -> Column:
+    values, missing, odd, formatted, comma = numbers
+    filled = values[~np.isnan(values)]
+    notes = _strays(name, cells, odd, "number" if not is_numeric(cells.type) else "finite number")
+    if formatted.any():
+        place = int(np.argmax(formatted))
+        text = trimmed(cells.slice(place, 1))[0].as_py()
+        notes.append(f"Column {shown(name)} holds numbers such as {shown(text)}, read as {values[place]:.15g}.")
+    low, high = filled.min(initial=np.inf), filled.max(initial=-np.inf)
+    problem = range_problem(low, high)
+    if not low < high or problem:
+        note = (
+            f"Column {shown(name)} {problem} and was left out."
+            if problem
+            else _constant(name, f"{low:.15g}", missing | odd)
         )
-    return Problem("dates", *dates(name, str(kind))) if types.is_temporal(kind) else None
+        return Column(name, None, "range" if problem else "constant", values, missing, odd, notes=[*notes, note])
+    entry = _entry(name, "number", [], float(np.median(filled)) if median else None, missing | odd)
+    return Column(name, entry | ({"comma": True} if comma else {}), "", values, missing, odd, notes=notes)
 
 
-def refuse_type(name: str, kind: Any) -> None:
-    """Raise ValueError for types that are neither numbers nor categories."""
-    problem = type_problem(name, kind)
-    if problem:
-        raise ValueError(f"{problem.text}: {problem.advice}.")
+def _date_column(
+    name: str, cells: Any, days: Array, missing: NDArray[np.bool_], form: str, others: list[str], median: bool
+) -> Column:
+    odd = np.isnan(days) & ~missing
+    notes = _strays(name, cells, odd, "date")
+    filled = days[~np.isnan(days)]
+    parts = _date_parts(filled)
+    varying = [part for part, values in zip(_PARTS, parts, strict=True) if values.min() < values.max()]
+    if not varying:
+        text = trimmed(cells.slice(int(np.argmax(~(missing | odd))), 1))[0].as_py()
+        return Column(name, None, "constant", days, missing, odd, notes=[*notes, _constant(name, text, missing | odd)])
+    doubt = f" ({form} rather than {others[0]})" if others else ""
+    notes.append(f"Column {shown(name)} holds dates or times{doubt}, read as {', '.join(varying)}.")
+    entry = _entry(name, "date", varying, float(np.median(filled)) if median else None, missing | odd)
+    return Column(name, entry | {"format": form}, "", days, missing, odd, notes=notes)
 
 
-def dates(name: str, what: str) -> tuple[str, str]:
-    """Message and advice for dates."""
-    return (
-        f"column {shown(name)} holds dates or times ({what})",
-        f"turn them into a number, such as days since an event, or {_LEAVE_OUT}",
-    )
+def _text_column(
+    name: str, codes: Array, missing: NDArray[np.bool_], levels: list[str], kind: str, median: bool
+) -> Column:
+    codes = np.where(missing, np.nan, codes)
+    counts = np.bincount(codes[~missing].astype(np.intp), minlength=len(levels))
+    odd = np.zeros(len(codes), dtype=bool)
+    if (counts > 0).sum() < 2:
+        note = _constant(name, levels[int(counts.argmax())], missing)
+        return Column(name, None, "constant", codes, missing, odd, levels, [note])
+    fill = levels[int(counts.argmax())] if median else None
+    return Column(name, _entry(name, kind, levels, fill, missing), "", codes, missing, odd, levels)
 
 
-def comma(name: str, cell: str, row: int, mark: str) -> tuple[str, str]:
-    """Message and advice for a number with another decimal mark, or with thousands separators."""
-    advice = (
-        f"write numbers with a decimal {'point' if mark == '.' else 'comma'} and without thousands separators, or name another "
-        "mark with --decimal"
-    )
-    return f"column {shown(name)} holds {shown(cell)} in data row {row}", advice
+def _left_out_text(name: str, encoded: Any, missing: NDArray[np.bool_], levels: list[str], most: int) -> Column:
+    codes = encoded.indices.cast(arrow().float64()).to_numpy(zero_copy_only=False)
+    texts = encoded.dictionary.to_pylist()
+    note = f"Column {shown(name)} has more than {most} different texts ({listed(texts, 3)}) and was left out."
+    return Column(name, None, "text", codes, missing, np.zeros(len(missing), dtype=bool), texts, [note])
 
 
-def infinite(name: str, cell: str, row: int) -> tuple[str, str]:
-    """Message and advice for an infinite number."""
-    advice = "give a number, or leave the cell empty if it is missing"
-    return f"column {shown(name)} holds {shown(cell)} in data row {row}, which is infinite", advice
+def range_problem(low: float, high: float) -> str:
+    """Why numbers between these ends cannot be computed with; empty if they can."""
+    largest, spread = max(abs(low), abs(high)), high - low
+    if not low < high:
+        return ""
+    if largest > LARGEST or spread < 1.0 / LARGEST:
+        return f"has numbers from {low:.3g} to {high:.3g}, which need other units,"
+    if spread < LEAST_SPREAD * largest:
+        return f"has numbers from {low:.17g} to {high:.17g}, which differ only in their last digits,"
+    return ""
 
 
-class Median:
-    """Exact median of values that come in batches, once or twice.
+def _calendar(values: Array) -> Array | None:
+    """Numbers such as 20240131 as days; None if some are no dates."""
+    x = values[~np.isnan(values)]
+    if len(x) < _LEAST_DATES or x.min() < 19_000_101 or x.max() > 21_000_000 or x.min() == x.max():
+        return None
+    month, day = x // 100 % 100, x % 100
+    if not ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (x % 1 == 0)).all():
+        return None
+    return _of_calendar(values)
 
-    In the first pass up to `most` values are kept. If there are more, they are a random sample, which brackets the median within
-    five standard errors; in a second pass values below the bracket are counted and those inside are kept, a twelfth at most.
-    `value` is the median, None until it is known.
-    """
 
-    def __init__(self, most: int = _FEWEST) -> None:
-        self.value: float | None = None
-        self._most, self._kept = most, 0
-        self._random = np.random.default_rng(0)
-        self._share = 1.0  # sampled share of the values
-        self._sample: list[NDArray[np.float64]] = []  # random numbers, and the values
-        self._low, self._high = math.nan, math.nan
-        self._start_pass()
+def _of_calendar(values: Array) -> Array:
+    """Days since 1970-01-01 of numbers such as 20240131."""
+    known = ~np.isnan(values)
+    x = values[known].astype(np.int64)
+    months = ((x // 10_000 - 1970) * 12 + x // 100 % 100 - 1).astype("datetime64[M]")
+    days = np.full(len(values), np.nan)
+    days[known] = months.astype("datetime64[D]").astype(np.int64) + x % 100 - 1
+    return days
 
-    def _start_pass(self) -> None:
-        self._count = self._below = self._at_low = self._at_high = 0
-        self._inside: list[NDArray[np.float64]] = []
 
-    def add(self, values: NDArray[np.float64]) -> None:
-        """Add a batch of values without NaN."""
-        self._count += len(values)
-        if not math.isnan(self._low):
-            self._below += int((values < self._low).sum())
-            self._at_low += int((values == self._low).sum())
-            self._at_high += int((values == self._high).sum()) if self._high > self._low else 0
-            self._inside.append(values[(values > self._low) & (values < self._high)])
-            return
-        drawn = np.vstack([self._random.random(len(values)), values])
-        self._sample.append(drawn[:, drawn[0] < self._share])
-        self._kept += self._sample[-1].shape[1]
-        while self._kept > self._most:
-            self._share /= 2
-            self._sample = [sample[:, sample[0] < self._share] for sample in self._sample]
-            self._kept = sum(sample.shape[1] for sample in self._sample)
+def _date_parts(days: Array) -> tuple[Array, Array, Array]:
+    """Days, month and day of the week; NaN stays."""
+    known = np.isfinite(days)
+    whole = np.floor(np.where(known, days, 0.0)).astype(np.int64)
+    month = whole.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12 + 1
+    weekday = (whole + 3) % 7 + 1
+    return days, np.where(known, month, np.nan), np.where(known, weekday, np.nan)
 
-    def finish(self) -> None:
-        """End a pass: set `value`, or bracket the median if another pass is needed."""
-        if not self._count:
-            return
-        ranks = ((self._count - 1) // 2, self._count // 2)
-        if math.isnan(self._low):
-            kept = np.sort(np.hstack(self._sample)[1])
-            self._sample = []
-            if self._share < 1.0:
-                width = 2.5 / math.sqrt(len(kept))
-                self._low, self._high = (float(kept[round(len(kept) * (0.5 + way * width))]) for way in (-1, 1))
-                self._start_pass()
-                return
-            middle = [float(kept[rank]) for rank in ranks]
+
+def _stray_rows(columns: Mapping[str, Column]) -> NDArray[np.intp]:
+    """Rows such as titles and footers, whose few cells hold texts that occur in no other row."""
+    n = len(next(iter(columns.values())).missing)
+    filled = np.zeros(n, dtype=np.int32)
+    for column in columns.values():
+        filled += ~column.missing
+    rows = np.flatnonzero((filled > 0) & (filled <= min(_SPARSE, len(columns) - 1)))
+    if not 0 < len(rows) <= 100 * _STRAY_ROWS:
+        return rows[:0]
+    stray = np.ones(len(rows), dtype=bool)
+    for column in columns.values():
+        here = ~column.missing[rows]
+        if column.levels and len(columns) > 2:
+            codes = column.values[rows[here]]
+            inside, outside = Counter(codes.tolist()), np.bincount(column.values[~column.missing].astype(np.intp))
+            fine = np.array([outside[int(code)] == inside[code] for code in codes.tolist()], dtype=bool)
         else:
-            inside = np.sort(np.concatenate(self._inside))
-            ends = np.cumsum([self._below, self._at_low, len(inside), self._at_high])
-            if ranks[0] < ends[0] or ranks[1] >= ends[3]:  # one in a million times
-                self._low, self._high = -math.inf, math.inf
-                self._start_pass()
-                return
-            middle = [
-                self._low if rank < ends[1] else self._high if rank >= ends[2] else float(inside[rank - ends[1]])
-                for rank in ranks
-            ]
-        self.value = middle[0] / 2 + middle[1] / 2
-
-
-def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[Any]], markers: Sequence[str]) -> None:
-    """Finish the medians, reading again for those that need it."""
-    for median in medians.values():
-        median.finish()
-    while unknown := {name: median for name, median in medians.items() if median.value is None}:
-        for batch in batches():
-            for name, median in unknown.items():
-                values = numbers_of(batch.column(name), markers).values
-                median.add(values[~np.isnan(values)])
-        for median in unknown.values():
-            median.finish()
+            fine = column.odd[rows[here]]
+        stray[here] &= fine
+    strays = rows[stray]
+    return strays if 0 < len(strays) <= _STRAY_ROWS <= n else rows[:0]
 
 
 # Features
 
 
-class ColumnFeatures(NamedTuple):
-    """Features of a column (rows, width), and masks of missing cells and of cells that the fit could not have held."""
-
-    values: NDArray[np.float64]
-    missing: NDArray[np.bool_]
-    unseen: NDArray[np.bool_]
-
-
-def numbers_of(column: Any, markers: Sequence[str]) -> Numbers:
-    """A column as numbers; markers of missing cells may be numbers too."""
-    numbers = as_numbers(column, markers)
-    codes = [float(text) for text in markers if NUMBER.fullmatch(text)]
-    if not codes:
-        return numbers
-    coded = np.isin(numbers.values, codes)
-    return Numbers(np.where(coded, np.nan, numbers.values), numbers.missing | coded, numbers.odd)
-
-
-def _number(column: dict[str, Any], cells: Any, markers: Sequence[str]) -> ColumnFeatures:
-    numbers = numbers_of(cells, markers)
-    wrong = numbers.odd | (np.abs(numbers.values) > LARGEST)
-    fill = np.nan if column["fill"] is None else column["fill"]
-    values = np.where(numbers.missing | wrong, fill, numbers.values)
-    return ColumnFeatures(values[:, None], numbers.missing, wrong)
-
-
-def _not_a_number(name: str, cells: Any, row: int) -> str:
-    """Message for a cell that is not a number in a number column."""
-    cell = str(cells[0].as_py())
-    number = as_numbers(cells).values[0]
-    if np.isinf(number):
-        return ": ".join(infinite(name, cell, row)) + "."
-    if np.abs(number) > LARGEST:
-        return (
-            f"column {shown(name)} holds {shown(cell)} in data row {row}, which is too large to compute with: correct the cell, "
-            "or use other units and fit again."
+def _values_in(
+    column: dict[str, Any], cells: Any, markers: Sequence[str]
+) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Numbers, days or codes of the levels in a column, filled where missing, and masks of missing and of odd cells."""
+    kind, fill = column["kind"], column["fill"]
+    if arrow().types.is_nested(plain(cells).type):
+        raise ValueError(
+            f"column {shown(column['name'])} holds {str(cells.type)[:60]}: give each part a column of its own."
         )
-    if with_other_mark(cells)[0]:
-        return ": ".join(comma(name, cell, row, decimal_mark(cells))) + "."
-    return (
-        f"column {shown(name)} holds {shown(cell)} in data row {row}, where the model was fitted with numbers: correct the "
-        "cell, or leave it empty if the number is missing."
-    )
+    if kind in ("number", "date"):
+        values, missing, odd, _, _ = as_numbers(cells, markers, bool(column.get("comma")))
+        odd = odd | (np.abs(values) > LARGEST)
+        if kind == "date":
+            numeric = is_numeric(plain(cells).type) or column["format"] == "%Y%m%d"
+            values = _of_calendar(values) if numeric else as_days(cells, column["format"]).values
+            odd = np.isnan(values) & ~missing
+        fill = np.nan if fill is None else fill
+        return np.where(missing | odd, fill, values), missing, odd
+    text, levels = trimmed(cells), column["levels"]
+    missing = missing_cells(text, markers) | matching(text, _ERROR)
+    codes = truths(text)
+    if kind == "category":
+        index = arrow(".compute").index_in(text, value_set=arrow().array(levels, arrow().string()))
+        codes = index.fill_null(-1).to_numpy(zero_copy_only=False)
+    odd = (codes < 0) & ~missing
+    return np.where(missing | odd, np.nan if fill is None else levels.index(fill), codes), missing, odd
 
 
-def _one_hot(column: dict[str, Any], cells: Any, markers: Sequence[str]) -> ColumnFeatures:
-    pa, pc = arrow(), arrow(".compute")
-    levels, boolean = column["levels"], column["kind"] == "boolean"
-    text = trimmed(cells)
-    missing = missing_cells(text, markers)
-    if boolean:
-        places = truths(text)
-    else:
-        places = pc.index_in(text, value_set=pa.array(levels, pa.string())).fill_null(-1).to_numpy(zero_copy_only=False)
-    unseen = (places < 0) & ~missing
-    fill = -1 if column["fill"] is None else levels.index(column["fill"])
-    places = np.where(missing | unseen, fill, places)[:, None]
-    return ColumnFeatures(np.where(places < 0, np.nan, places == np.arange(1, len(levels))), missing, unseen)
+def _features_of(column: dict[str, Any], values: Array) -> Array:
+    """The features (n, width) of a column with these values."""
+    if column["kind"] == "number":
+        return values[:, None]
+    if column["kind"] == "date":
+        parts = dict(zip(_PARTS, _date_parts(values), strict=True))
+        return np.column_stack([parts[part] for part in column["levels"]])
+    features = values[:, None] == np.arange(1, len(column["levels"]))
+    return np.where(np.isnan(values)[:, None], np.nan, features)
 
 
 def is_column(column: Any) -> bool:
     """Whether a value, possibly from a file, is an entry of `columns_`."""
     if not isinstance(column, dict) or not isinstance(column.get("name"), str) or column.get("kind") not in _KINDS:
         return False
-    levels, fill = column.get("levels"), column.get("fill")
+    levels, fill, kind = column.get("levels"), column.get("fill"), column["kind"]
     if "fill" not in column or not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
         return False
-    if column["kind"] == "number":
-        return not levels and (fill is None or (isinstance(fill, int | float) and bool(np.isfinite(fill))))
-    enough = levels == list(TRUTHS) if column["kind"] == "boolean" else len(levels) > 1
+    if kind in ("number", "date"):
+        known = not levels if kind == "number" else bool(levels) and set(levels) <= set(_PARTS)
+        sound = isinstance(column.get("format", ""), str) and (kind == "number" or "format" in column)
+        return known and sound and (fill is None or (isinstance(fill, int | float) and bool(np.isfinite(fill))))
+    enough = levels == list(TRUTHS) if kind == "boolean" else len(levels) > 1
     return enough and (fill is None or fill in levels)

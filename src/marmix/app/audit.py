@@ -1,0 +1,350 @@
+"""`marmix audit`: rows to label, from the folder of a fit, and what their labels say about the imputed ones."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+from sklearn.pipeline import Pipeline
+
+from marmix import persistence
+from marmix.app import saved
+from marmix.app.findings import finite
+from marmix.app.fit import FILES, require_libraries
+from marmix.app.labelling import LABEL, labelling_page
+from marmix.app.page import environment
+from marmix.app.predictions import predicted, with_labels
+from marmix.app.progress import Progress
+from marmix.app.reading import Table, read
+from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, own_columns
+from marmix.app.wording import VERDICTS
+from marmix.app.writing import write_rows
+from marmix.audit import Audit, AuditResult
+from marmix.core.labels import MISSING_TEXTS, number_labels
+from marmix.outputs import new_files
+from marmix.tables.cells import arrow, listed, shown
+from marmix.terminal import command_line
+
+AUDIT, HARDEST = "audit", "hardest"  # files of the rows to label, with .json for the plan, .csv and .html
+PLAN = f"{AUDIT}.json"
+DONE = "audited"  # folder of the results after the audit
+ROW = f"{PREFIX}row"  # the column of the sheet and of the page's download that says which row a label is of
+ROWS = 30  # drawn by default
+_SHOWN = 60  # features on the page
+_MANY, _HALF = 0.2, 0.5  # shares of wrong labels from which the verdict is "care" and "no"
+_CROWD = 10  # uncertain rows of which one is asked for, to have different ones
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `marmix audit`."""
+
+    results: Path
+    rows: int | None = None
+    half_width: float | None = None
+    hardest: bool = False
+    labels: Path | None = None
+    show: Sequence[str] = ()
+    seed: int = 0
+    force: bool = False
+    escape_formulas: bool = False
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Folder(NamedTuple):
+    """A folder of `marmix fit`: its model, its rows, and an audit of them."""
+
+    request: Request
+    model: saved.Saved
+    table: Table
+    rows: Rows
+    places: NDArray[np.intp]  # of the complete rows in the table
+
+    @property
+    def X(self) -> Any:
+        """The complete rows as the classifier takes them."""
+        return self.model.transformed(self.rows.X)
+
+    @property
+    def y(self) -> Any:
+        """Their labels."""
+        return saved.named_labels(self.rows.labels, self.model.classifier.classes_)
+
+    def path(self, name: str) -> Path:
+        """A file of the folder."""
+        return self.request.results / name
+
+    def asked(self) -> dict[int, Any]:
+        """The hardest rows that were drawn, by their numbers from 1, with their labels; None without one."""
+        path = self.path(f"{HARDEST}.json")
+        labels = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return {int(row): label for row, label in labels.items()}
+
+    def audit(self) -> Audit:
+        """The plan of the folder."""
+        if not self.path(PLAN).exists():
+            raise ValueError(f"{self.request.results} has no {PLAN}: draw rows first.")
+        return Audit.load(self.path(PLAN), self.model.classifier, self.X, self.y)
+
+
+def command(results: Path, *words: str) -> str:
+    """A command line for this folder."""
+    return command_line(["marmix", "audit", str(results), *words])
+
+
+def opened(request: Request, progress: Progress) -> Folder:
+    """The model and the rows of a folder."""
+    require_libraries()
+    files = saved.Request(model=request.results / "model.marmix", data=request.results / "imputed.csv")
+    model, table = saved.opened(files, progress)
+    table, source = own_columns(table, model.fact("label"))
+    rows, _, _ = model.rows(files, table)
+    return Folder(request, model, table, replace(rows, source=source), np.flatnonzero(rows.complete))
+
+
+# Rows to label
+
+
+def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
+    """Draw rows from a folder, and write them as a sheet and as a page; returns how many, and the name of the files."""
+    folder = opened(request, progress)
+    n, name = ROWS if request.rows is None else request.rows, HARDEST if request.hardest else AUDIT
+    answered, widths = True, []
+    if request.hardest:
+        asked = folder.asked()
+        answered = None not in asked.values()
+        places = hardest(folder, n)
+        plan: Any = asked | dict.fromkeys((places + 1).tolist())
+    elif folder.path(PLAN).exists():
+        plan = folder.audit()
+        answered = not len(plan.pending)
+        plan.extend(n)
+    else:
+        classifier, seed = folder.model.classifier, request.seed
+        plan = Audit(classifier, folder.X, folder.y, n, half_width=request.half_width, random_state=seed)
+    if isinstance(plan, Audit):
+        places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
+    files = tuple(f"{name}.{kind}" for kind in ("json", "csv", "html"))
+    advice = "record their labels with --labels, or --force to replace {}"
+    with new_files(request.results, files, force=request.force or answered, advice=advice) as part:
+        if isinstance(plan, Audit):
+            plan.save(part / PLAN)
+        else:
+            (part / files[0]).write_text(json.dumps(plan), encoding="utf-8")
+        _write_rows_to_label(folder, part / name, places, widths)
+    return len(places), name
+
+
+def hardest(folder: Folder, n: int) -> NDArray[np.intp]:
+    """The rows most worth labelling: uncertain ones, each far from those that come before it."""
+    without = np.flatnonzero(folder.rows.z < 0)
+    if folder.path(PLAN).exists():
+        without = np.setdiff1d(without, folder.audit().rows)
+    without = without[~np.isin(folder.places[without] + 1, list(folder.asked()))]
+    if not len(without):
+        raise ValueError("every row has a label, or is drawn already.")
+    result = predicted(folder.model.classifier, folder.X, folder.rows.complete)
+    doubt = result.uncertainty[folder.places[without]]
+    order = np.argsort(-doubt, kind="stable")[: _CROWD * n]
+    X = folder.rows.X[without[order]]
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+    chosen, distance = [0], ((X - X[0]) ** 2).sum(axis=1)
+    while len(chosen) < min(n, len(X)):
+        distance[chosen[-1]] = -1.0
+        chosen.append(int(np.argmax(distance * doubt[order])))
+        distance = np.minimum(distance, ((X - X[chosen[-1]]) ** 2).sum(axis=1))
+    return np.asarray(folder.places[without[order[chosen]]])
+
+
+def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], widths: list[float]) -> None:
+    """Write the sheet and the page of these rows."""
+    pa, (request, model, table, *_) = arrow(), folder
+    id, features = model.fact("id"), model.preparation.features_in()
+    lacking = [name for name in request.show if name not in table.names]
+    if lacking:
+        raise ValueError(f"--show: {request.results} has no column {listed(lacking)}.")
+    front = [id] if id in table.names else []
+    names = list(dict.fromkeys([*front, *request.show, *(name for name in features if name in table.names)]))
+    texts = {name: table.text(name).take(pa.array(places)) for name in names}
+    data = pa.table({ROW: (places + 1).astype(str), **{name: texts[name] for name in front}, LABEL: [""] * len(places)})
+    for name in names[len(front) :]:
+        data = data.append_column(name, texts[name])
+    write_rows(
+        file.with_suffix(".csv"), replace(table, data=data, verbatim={}), {}, escape_formulas=request.escape_formulas
+    )
+    columns, cells = [], []
+    for name in names[: _SHOWN + len(request.show)]:
+        values = texts[name].to_pylist()
+        kind = "text" if name in request.show else "feature"
+        if kind == "text" and all(value.lower().endswith(_PICTURES) for value in values if value):
+            kind, values = "image", [_address(value, request.results) for value in values]
+        columns.append((name, kind))
+        cells.append(values)
+    page = labelling_page(
+        f"{table.digest[:16]} {places.tolist()}",
+        (ROW, [str(place + 1) for place in places]),
+        model.classifier.classes_.astype(str).tolist(),
+        columns,
+        list(zip(*cells, strict=True)),
+        widths=widths,
+        title=f"{request.results.name}: {len(places):,} rows to label",
+        command=command(request.results, "--labels", "audit-labels.csv"),
+    )
+    file.with_suffix(".html").write_text(page, encoding="utf-8")
+
+
+def _address(path: str, folder: Path) -> str:
+    """The address of a picture from a page in a folder; relative paths start where the command runs."""
+    return quote(os.path.relpath(path, folder).replace(os.sep, "/")) if path else ""
+
+
+# Their labels
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What the labels of a folder say; None where only hardest rows are labelled."""
+
+    use: str  # "use", "care" or "no"
+    sentences: list[str]
+    result: AuditResult | None
+    counts: dict[str, int]  # of labels by source
+    changed: int = 0  # imputed labels that learning changed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values: dict[str, Any] = {"counts": self.counts, "changed": self.changed}
+        if (one := self.result) is not None:
+            values |= {name: getattr(one, name)._asdict() for name in ("wrong", "accuracy", "remaining")}
+            values |= {name: getattr(one, name) for name in ("no_change", "contradicted", "n_audited", "n_missing")}
+            values["classes"] = {
+                str(name): {key: part._asdict() for key, part in parts._asdict().items()}
+                for name, parts in one.classes.items()
+            }
+        return dict(finite(values))
+
+
+def title_of(done: Audited) -> str:
+    """The verdict in a few words."""
+    return "Use these labels" if done.use == "use" else VERDICTS[done.use]
+
+
+def record_file(request: Request, progress: Progress) -> Audited:
+    """Record the labels in a file, and write imputed labels, model, summary and report to the folder `audited`."""
+    folder = opened(request, progress)
+    assert request.labels is not None
+    answers = answers_of(read(request.labels, **request.reading), folder.model.classifier.classes_)
+    audit = folder.audit() if folder.path(PLAN).exists() else None
+    pending = {} if audit is None else {int(folder.places[row]) + 1: int(row) for row in audit.pending}
+    asked = folder.asked()
+    if strange := [row for row in answers if row not in pending and asked.get(row, "") is not None]:
+        raise ValueError(f"{request.labels}: row {strange[0]} was not drawn, or its label is recorded already.")
+    audited = {pending[row]: label for row, label in answers.items() if row in pending}
+    asked |= {row: label for row, label in answers.items() if row not in pending}
+    result = None
+    if audit is not None and audited:
+        result = audit.record(audited)
+    elif audit is not None and audit.recorded:
+        result = audit.result()
+    with new_files(_made(request.results / DONE), FILES, force=True) as part, progress.phase("writing"):
+        done = _write(folder, audit, result, asked, part)
+    if audit is not None:
+        audit.save(folder.path(PLAN))
+    if asked:
+        folder.path(f"{HARDEST}.json").write_text(json.dumps(asked), encoding="utf-8")
+    return done
+
+
+def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
+    """The answers in a file by row: a class, or None where nobody can tell; empty cells are no answers."""
+    lacking = [name for name in (ROW, LABEL) if name not in table.names]
+    if lacking:
+        raise ValueError(
+            f"{table.path} has no column {listed(lacking)}: use the download of the page, or the filled sheet."
+        )
+    names = {str(name): name for name in classes.tolist()}
+    answers: dict[int, Any] = {}
+    for row, text in zip(
+        table.text(ROW).to_pylist(), (text.strip() for text in table.text(LABEL).to_pylist()), strict=True
+    ):
+        if text == "":
+            continue
+        if text not in names and text not in MISSING_TEXTS:
+            what = f"row {row} has the label {shown(text)}, which is none of {listed(list(names))}"
+            raise ValueError(f"{table.path}: {what}. Write ? where nobody can tell.")
+        number = int(float(row))
+        if number in answers:
+            raise ValueError(f"{table.path} has row {number} twice: leave one.")
+        answers[number] = names.get(text)
+    if not answers:
+        raise ValueError(f"{table.path} has no label in the column {LABEL!r}.")
+    return answers
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _write(
+    folder: Folder, audit: Audit | None, result: AuditResult | None, asked: dict[int, Any], part: Path
+) -> Audited:
+    """Write the four files of the folder after its audit."""
+    request, model, table, rows, places = folder
+    classes = model.classifier.classes_
+    classifier = model.classifier if result is None else result.classifier
+    before = predicted(model.classifier, folder.X, rows.complete)
+    now = predicted(classifier, folder.X, rows.complete)
+    (_, _, code, _), source = with_labels(before, rows)
+    without = np.flatnonzero(source[places] == IMPUTED)
+    now.proba[places[without]] = classifier.unlabelled_proba(folder.X[without])
+    if result is not None:
+        code[places] = number_labels(result.transduction, classes)
+    told = [] if audit is None else [(int(places[row]), label, AUDITED) for row, label in audit.recorded.items()]
+    for place, label, kind in [*told, *((row - 1, label, ASKED) for row, label in asked.items())]:
+        if label is not None:
+            code[place], source[place] = classes.tolist().index(label), kind
+    changed = int(np.sum((code != before.code) & (source == IMPUTED)))
+    now = now._replace(code=code, uncertainty=entr(now.proba).sum(axis=1) / np.log(len(classes)))
+    columns = now.columns(classes.astype(str).tolist(), source=source)
+    write_rows(part / "imputed.csv", table, columns, escape_formulas=request.escape_formulas)
+    steps = [*((f"step{i}", step) for i, step in enumerate(model.between)), ("classifier", classifier)]
+    persistence.save(Pipeline([("preparation", model.preparation), *steps]), part / "model.marmix", about=model.about)
+    kinds, numbers = np.unique(source[places], return_counts=True)
+    done = _audited(result, dict(zip(kinds.tolist(), numbers.tolist(), strict=True)), changed)
+    summary = json.loads(folder.path("summary.json").read_text(encoding="utf-8"))
+    summary |= {"verdict": {"use": done.use, "reasons": done.sentences}, "audit": done.as_dict()}
+    (part / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    title = f"Audit of {request.results.name}"
+    page = environment().get_template("audited.html").render(title=title, done=done, verdict=title_of(done))
+    (part / "report.html").write_text(page, encoding="utf-8")
+    return done
+
+
+def _audited(result: AuditResult | None, counts: dict[str, int], changed: int) -> Audited:
+    """The verdict that rests on the audit, with its reasons."""
+    asked = [f"{counts[ASKED]:,} labels were asked for: a new fit learns from them."] if ASKED in counts else []
+    if result is None:
+        unknown = "No row was drawn by chance, so the audit says nothing about the imputed labels."
+        return Audited("care", [unknown, *asked], None, counts)
+    left = result.n_missing - result.n_audited
+    low, high = result.remaining.low / max(left, 1), result.remaining.high / max(left, 1)
+    use = "use" if high <= _MANY else "no" if low > _HALF else "care"
+    interval = "{:,.0f} (95 % interval {:,.0f} to {:,.0f})".format
+    audited, verb = (
+        f"{result.n_audited:,} of {result.n_missing:,} rows were audited",
+        "contradicts" if result.contradicted else "does not contradict",
+    )
+    sentences = [
+        f"{audited}: {interval(*result.wrong)} of the imputed labels were wrong.",
+        f"The audit {verb} the model. Learning from it changed {changed:,} imputed labels.",
+        f"Of the {left:,} labels that are still imputed, {interval(*result.remaining)} are wrong.",
+    ]
+    return Audited(use, [*sentences, *asked], result, counts, changed)

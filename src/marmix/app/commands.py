@@ -1,0 +1,396 @@
+"""The commands: each declares its options, calls one function, and prints what it returns."""
+
+import argparse
+import json
+import sys
+from copy import copy
+from dataclasses import fields
+from textwrap import fill
+from typing import Any, TypeVar
+
+from sklearn.pipeline import Pipeline
+
+from marmix import persistence
+from marmix.app import audit, demo, fit, saved
+from marmix.app.arguments import READING, Command
+from marmix.app.findings import Findings
+from marmix.app.progress import Progress
+from marmix.app.summary import WIDTH, summary_lines
+from marmix.app.survey import Doubtful, Doubts, Options
+
+WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
+SHELLS = ("bash", "zsh", "tcsh")
+Record = TypeVar("Record")
+
+
+def record_of(kind: type[Record], options: argparse.Namespace) -> Record:
+    """A dataclass from the arguments of the same names; reading options go together."""
+    values = vars(options) | {"command": ["marmix", *options.arguments]}
+    values["reading"] = {name: values.get(name) for name in (option[2:].replace("-", "_") for option in READING)}
+    if "prevalence" in values:
+        values["prevalence"] = _shares(options.prevalence)
+    return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
+
+
+def _shares(pairs: list[tuple[str, float]]) -> dict[str, float]:
+    """The shares by class, each of which may be given once."""
+    names = [name for name, _ in pairs]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"--prevalence gives the share of {twice[0]!r} twice.")
+    return dict(pairs)
+
+
+def print_json(values: Any) -> None:
+    """Print plain values as JSON, in ASCII unless standard output is Unicode."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    print(json.dumps(values, ensure_ascii=not unicode, allow_nan=False, indent=2))
+
+
+def print_findings(options: argparse.Namespace, findings: Findings, ending: str) -> None:
+    """Print the findings as --json and --quiet ask for."""
+    if options.json:
+        print_json(findings.as_dict())
+    elif not options.quiet:
+        print("\n".join(summary_lines(findings)), ending, sep="\n\n")
+
+
+def run_fit(options: argparse.Namespace) -> int:
+    """Fit, write the files, and print a summary."""
+    try:
+        findings = fit.fit_file(
+            record_of(Options, options), Progress(options.quiet), lambda doubts: _agreed(options, doubts)
+        )
+    except Doubtful as doubtful:
+        if doubtful.doubts.fatal:
+            raise
+        # where it asks, the questions have been printed
+        print(f"marmix fit: {'nothing was written.' if _asks(options) else doubtful}", file=sys.stderr)
+        return WRONG_ARGUMENTS
+    ending = f"Written to {options.out}: {', '.join(fit.FILES)}"
+    if findings.labels.imputed:
+        ending += f"\nHow many labels are wrong? Label 30 of them: {audit.command(options.out, '--rows', '30')}"
+    print_findings(options, findings, ending)
+    if not findings.model.converged:
+        print("marmix fit: the fit did not converge; the files were written, see the report.", file=sys.stderr)
+        return NOT_CONVERGED
+    return 0
+
+
+def _asks(options: argparse.Namespace) -> bool:
+    """Whether there is a terminal to ask in."""
+    return not options.yes and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def _agreed(options: argparse.Namespace, doubts: Doubts) -> bool:
+    """Whether to go on with the proposed changes: with --yes, or if the user says so."""
+    if options.yes:
+        for text in doubts.notes():
+            print(f"marmix fit: {text}", file=sys.stderr)
+    elif _asks(options):
+        print(f"marmix fit: {doubts.text()}\nGo on with these changes? [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return bool(options.yes)
+
+
+def run_predict(options: argparse.Namespace) -> int:
+    """Predict, write the rows, and print counts."""
+    counts = saved.predict_file(record_of(saved.Request, options), Progress(options.quiet))
+    if not options.quiet:
+        classes = ", ".join(f"{count:,} {name}" for name, count in counts.labels.items())
+        unfilled = f"; {counts.unfilled:,} without a prediction" if counts.unfilled else ""
+        total = f"{counts.rows:,} rows: {classes}{unfilled}".replace("\n", "\\n")
+        lines = [total, *(f"  note: {note}" for note in counts.notes)]
+        print("\n".join(lines), file=sys.stderr if options.out is None else sys.stdout)
+    return 0
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    """Score the model and print a table."""
+    evaluation = saved.evaluate_file(record_of(saved.Request, options), Progress(options.quiet))
+    if options.json:
+        print_json(evaluation.as_dict())
+    else:
+        print(evaluation.table().as_text())
+    return 0
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Write the report and print a summary."""
+    findings = saved.report_file(record_of(saved.Request, options), Progress(options.quiet))
+    print_findings(options, findings, f"Written: {options.out}")
+    return 0
+
+
+def run_sensitivity(options: argparse.Namespace) -> int:
+    """Run the analysis, write the figure, and print a table."""
+    result = saved.sensitivity_file(record_of(saved.Request, options), Progress(options.quiet))
+    if options.json:
+        print_json(result.as_dict())
+    else:
+        print(result.table().as_text())
+        if options.plot and not options.quiet:
+            print(f"\nWritten: {options.plot}")
+    return 0
+
+
+def run_audit(options: argparse.Namespace) -> int:
+    """Draw rows to label, or record their labels, and print what comes next or what they say."""
+    request = record_of(audit.Request, options)
+    if request.labels is None:
+        n, name = audit.draw_file(request, Progress(options.quiet))
+        if not options.quiet:
+            labels = audit.command(options.results, "--labels", "audit-labels.csv")
+            print(
+                f"{n:,} rows wait for a label: open {options.results / name}.html, or fill in {name}.csv. Then: {labels}"
+            )
+        return 0
+    done = audit.record_file(request, Progress(options.quiet))
+    if options.json:
+        print_json({"use": done.use, "reasons": done.sentences} | done.as_dict())
+    elif not options.quiet:
+        print(f"{audit.title_of(done)}.", *(f"  - {text}" for text in done.sentences), sep="\n")
+        print(f"\nWritten to {options.results / audit.DONE}: {', '.join(fit.FILES)}")
+    return 0
+
+
+def run_info(options: argparse.Namespace) -> int:
+    """Describe the model."""
+    header = persistence.describe(options.model)
+    if options.json:
+        print_json(header)
+        return 0
+    model = persistence.load(options.model)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    about = {name: value for name, value in header["about"].items() if isinstance(value, str)}
+    annotators = header["about"].get("votes") or header["about"].get("shares")
+    facts = {
+        "model": about.get("name", type(steps[-1]).__name__),
+        "steps": " > ".join(type(step).__name__ for step in steps),
+        "classes": ", ".join(map(str, header["classes"])),
+        "columns": ", ".join(f"{feature['name']} ({feature['dtype']})" for feature in header["features"]),
+        "label": about.get("label"),
+        "votes": ", ".join(map(str, annotators)) if isinstance(annotators, list) else None,
+        "written by": f"marmix {header['written_by']['marmix']}, format {header['format_version']}",
+    }
+    print(options.model.name)
+    for name, text in facts.items():
+        if text:
+            print(fill(f"{name:<11} {text}", WIDTH, initial_indent="  ", subsequent_indent=" " * 14))
+    last = copy(getattr(steps[-1], "estimator", steps[-1]))  # that was audited
+    if len(steps) > 1 and not hasattr(last, "feature_names_in_"):
+        last.feature_names_in_ = model[:-1].get_feature_names_out()
+    print(f"\n{last.summary()}")
+    return 0
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """Run the demo and print a summary."""
+    done = demo.walk(options.out, options.seed, Progress(options.quiet), options.force)
+    if options.json:
+        print_json(done.findings.as_dict() | {"right": done.right})
+    elif not options.quiet:
+        print(demo.ABOUT, "\n".join(summary_lines(done.findings)), done.ending(), sep="\n\n")
+    return 0 if done.findings.model.converged else NOT_CONVERGED
+
+
+def run_completion(options: argparse.Namespace) -> int:
+    """Print the script."""
+    try:
+        import shtab
+    except ImportError:
+        raise ImportError("shell completion needs shtab: pip install 'marmix[cli]'") from None
+    print(shtab.complete(options.parser, options.shell))
+    return 0
+
+
+_SAVED: dict[str, dict[str, Any]] = {"model": {}, "data": {}}
+_LABELS: dict[str, dict[str, Any]] = {"--label": {}, "--votes": {}, "--shares": {}, "--missing": {}}
+_END: dict[str, dict[str, Any]] = {"--quiet": {}, "--help": {}}
+_RARE = (*READING, "--debug")
+
+COMMANDS = {
+    "demo": Command(
+        run_demo,
+        "try marmix on real data, from missing labels to a report",
+        "[options]",
+        "Write scikit-learn's breast-cancer data to a CSV file with about 70 % of the labels hidden, mostly those of hard cases; "
+        "run 'marmix fit' on it; and count how many imputed labels are right. The demo needs no files and no network, and takes "
+        "about half a minute on two cores.",
+        [("The whole demo:", "marmix demo")],
+        {"--out": {"metavar": "DIR", "help": "folder to write to (default: marmix-demo, or marmix-demo-2, ...)"}}
+        | {"--force": {}, "--seed": {}, "--json": {}, **_END},
+        ["--debug"],
+        exits={NOT_CONVERGED: "files written, but not converged"},
+        also=("fit",),
+    ),
+    "fit": Command(
+        run_fit,
+        "impute missing labels of a file; write a model and a report",
+        "DATA --label COLUMN --out DIR [options]",
+        "Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label. Models that take into account why "
+        "labels are missing and models that ignore it are averaged, weighted by cross-validation. The folder DIR gets "
+        "imputed.csv, model.marmix, report.html and summary.json. Questions about the file come before the fit, each with the "
+        "option that answers it.",
+        [
+            (
+                "Impute the labels that are missing in the column 'type':",
+                "marmix fit cells.csv --label type --out results",
+            ),
+            (
+                "Choose the features, and name the column that identifies a row:",
+                "marmix fit patients.csv --label state --id name --features age bmi --out few",
+            ),
+            (
+                "Learn from the votes of three annotators:",
+                "marmix fit scans.csv --votes reader1 reader2 reader3 --out scans",
+            ),
+        ],
+        {
+            "data": {"help": "file: .csv, .tsv, .parquet, .feather or .xlsx"},
+            "--label": {"help": "label column; some labels are missing"},
+            "--votes": {},
+            "--shares": {},
+            "--out": {"metavar": "DIR", "required": True, "help": "folder to write to"},
+            **{option: {} for option in ("--id", "--features", "--exclude", "--missing", "--yes", "--force", "--json")},
+            **_END,
+        },
+        [
+            *("--model", "--seed", "--time-limit", "--prevalence", "--sets", "--classes", "--keep", "--missing-cells"),
+            *("--impute-features", "--escape-formulas", *_RARE),
+        ],
+        label_required=True,
+        exits={
+            WRONG_ARGUMENTS: "wrong arguments or questions",
+            NOT_CONVERGED: "files written, but not converged",
+        },
+        also=("audit", "predict", "evaluate", "sensitivity", "report", "demo"),
+    ),
+    "audit": Command(
+        run_audit,
+        "label a few rows, and learn how many imputed labels are wrong",
+        "DIR [--rows N | --labels FILE] [options]",
+        "Nothing in a file shows for certain that labels are missing because of the label. Someone who labels a few of the rows, "
+        "drawn by chance, sees it. This command draws them from the folder of a fit and writes audit.html, a page on which to "
+        "label them, and audit.csv for a spreadsheet. With --labels it learns from the answers, and writes imputed labels, "
+        "model, report and summary to the folder 'audited' in DIR.",
+        [
+            ("Draw 30 rows:", "marmix audit results --rows 30"),
+            ("Learn from their labels:", "marmix audit results --labels audit-labels.csv"),
+            ("Draw the hardest rows instead, to improve the model:", "marmix audit results --rows 20 --hardest"),
+        ],
+        {option: {} for option in ("results", "--rows", "--half-width", "--labels", "--hardest", "--show", "--seed")}
+        | {"--force": {}, "--json": {}, **_END},
+        ["--escape-formulas", *_RARE],
+        also=("fit",),
+    ),
+    "predict": Command(
+        run_predict,
+        "predict labels and probabilities for the rows of a file",
+        "MODEL DATA [--out FILE] [options]",
+        "Apply a saved model to a file, and write its columns unchanged plus the predicted label, the probability of each class, "
+        "the uncertainty and the probability of a missing label. Rows that cannot be predicted because a feature is missing get "
+        "empty cells. Without --out, the rows go to standard output and messages to standard error.",
+        [
+            ("Predict the rows of new.csv:", "marmix predict results/model.marmix new.csv --out predicted.csv"),
+            ("Print the rows, for a pipe or to look at:", "marmix predict results/model.marmix new.csv"),
+        ],
+        {**_SAVED, "--out": {"help": "CSV file to write (default: standard output)"}, "--force": {}, **_END},
+        ["--escape-formulas", *_RARE],
+        also=("fit", "evaluate"),
+    ),
+    "info": Command(
+        run_info,
+        "describe a saved model: classes, features, settings, versions",
+        "MODEL [options]",
+        "Read a model file, check its sizes, checksums and types, and describe the model.",
+        [
+            ("Describe a model:", "marmix info results/model.marmix"),
+            ("Print the header of the file as JSON:", "marmix info results/model.marmix --json"),
+        ],
+        {"model": {}, "--json": {}, "--help": {}},
+        ["--debug"],
+        also=("predict",),
+    ),
+    "evaluate": Command(
+        run_evaluate,
+        "score a saved model on the labelled rows of a file",
+        "MODEL DATA [--label COLUMN] [options]",
+        "Compare the predictions of a saved model with the labels of a file, and print the confusion matrix and a table of "
+        "scores with standard errors.\n\nIf some labels are missing, corrected scores come first: in them, rows without a label "
+        "are scored by the model's probabilities, adjusted to the labels of similar rows. Scores on the file of the fit are too "
+        "good, and the output says so.",
+        [
+            (
+                "Score a model on rows that it has not seen:",
+                "marmix evaluate results/model.marmix test.csv --label type",
+            ),
+            ("The same for other programs:", "marmix evaluate results/model.marmix test.csv --label type --json"),
+        ],
+        {**_SAVED, **_LABELS, "--json": {}, **_END},
+        _RARE,
+        also=("sensitivity", "report"),
+    ),
+    "sensitivity": Command(
+        run_sensitivity,
+        "show what follows if labels are missing because of the label",
+        "MODEL DATA [--class NAME] [options]",
+        "No data can show by themselves whether, among rows that look alike, those of one class lose their labels more often. "
+        "This command shows what would follow: the share of the class, the imputed labels that would be wrong or change, each "
+        "with its 95 % interval, and where conclusions change.\n\nPass the file of the fit; on other files the intervals do not "
+        "include the uncertainty of the model.",
+        [
+            ("Vary the rarest class:", "marmix sensitivity results/model.marmix cells.csv"),
+            (
+                "Say that tumours lose their labels twice as often:",
+                "marmix sensitivity results/model.marmix cells.csv --class tumour --odds 2",
+            ),
+            ("Draw it too:", "marmix sensitivity results/model.marmix cells.csv --plot what-if.png"),
+        ],
+        {
+            **_SAVED,
+            **_LABELS,
+            "--class": {},
+            "--odds": {},
+            "--plot": {},
+            "--force": {},
+            "--seed": {},
+            "--json": {},
+            **_END,
+        },
+        _RARE,
+        also=("fit", "evaluate"),
+    ),
+    "report": Command(
+        run_report,
+        "write a report of a saved model on the rows of a file",
+        "MODEL DATA --out FILE [options]",
+        "Write the HTML report of a saved model, on the file of the fit or on another file with the same columns. The model is "
+        "not fitted again; on the file of the fit, the cross-validation is repeated.",
+        [
+            ("Write the report of a fit again:", "marmix report results/model.marmix cells.csv --out report.html"),
+            (
+                "Report on another file with labels:",
+                "marmix report results/model.marmix test.csv --label type --out test.html",
+            ),
+        ],
+        {**_SAVED, "--out": {"required": True, "help": "HTML file to write"}, **_LABELS}
+        | {"--id": {}, "--force": {}, "--seed": {}, "--json": {}, **_END},
+        _RARE,
+        also=("fit", "evaluate"),
+    ),
+    "completion": Command(
+        run_completion,
+        "print a script for shell completion",
+        "SHELL",
+        "The script lets your shell complete the commands and options of marmix with the tab key. This needs the package shtab: "
+        "pip install 'marmix[cli]'.",
+        [
+            ("For bash, add this line to ~/.bashrc:", 'eval "$(marmix completion bash)"'),
+            ("For zsh, with ~/.zfunc in $fpath, type once:", "marmix completion zsh > ~/.zfunc/_marmix"),
+        ],
+        {"shell": {"choices": SHELLS, "metavar": "SHELL", "help": "your shell: bash, zsh or tcsh"}, "--help": {}},
+        ["--debug"],
+        also=("demo", "fit"),
+    ),
+}

@@ -1,0 +1,357 @@
+"""Facts about a model and its rows: estimates as plain values, with the sentences that say them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix import evaluation
+from marmix.app.cautions import FEW, SENSITIVITY, SINGLE
+from marmix.app.findings import (
+    Caution,
+    Comparison,
+    Estimate,
+    MissingnessFacts,
+    RivalFacts,
+    ScoreFacts,
+    SensitivityFacts,
+    StatisticalFacts,
+)
+from marmix.app.models import Model, Sample, least_weight, missingness_in_words, model_in_words
+from marmix.core.arrays import Array
+from marmix.core.labels import label_shares
+from marmix.core.measures import posterior
+from marmix.estimators.doubts import doubtful
+from marmix.evaluation import Score, missingness_check
+from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.inference import Inference, parameters_of
+from marmix.inference.fitted import too_many_parameters
+from marmix.inference.sensitivity import Sensitivity
+from marmix.plotting.predictions import Predictions
+from marmix.selection.comparison import TINY
+from marmix.selection.comparison import Comparison as Compared
+
+SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
+BUT_DOUBTFUL = " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
+LINEAR = "It cannot be told: a linear function of the features explains as well which labels are missing."
+NOT_OF_FIT = "No intervals were computed: these are not the rows the model was fitted to."
+NO_PARAMETERS = "No candidate has parameters to test."
+TOO_UNCERTAIN = "Too uncertain to say: a class has too few labels to estimate the log-loss."
+_TESTABLE = 10  # labelled rows of a class
+TOO_FEW_LABELS = (
+    f"There are too few labels for tests and intervals of parameters: fewer than {FEW}, or than {_TESTABLE} of a class."
+)
+
+_SCORES = (
+    ("log-loss", evaluation.log_loss, "lower"),
+    ("Brier score", evaluation.brier, "lower"),
+    ("accuracy", evaluation.accuracy, "higher"),
+    ("AUC", evaluation.roc_auc, "higher"),
+)
+
+# Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
+# bin, and limit of fitted rates near 0 and 1.
+_LEVEL, _LEAST, _BIN, _SURE = 0.01, 0.2, 50, 0.01
+
+
+class TestedRows(NamedTuple):
+    """Rows with predictions of a model not fitted to their labels: labels (-1 if missing), probabilities, P(missing).
+
+    Labels may be shares of votes.
+    """
+
+    labels: NDArray[Any]
+    proba: Array
+    missing: Array | None
+    posterior: UncertainPosterior | None  # of unlabelled rows
+    where: str  # which rows these are, in words
+
+    def predictions(self) -> Predictions:
+        """The rows as displays take them, unlabelled rows with their posteriors as in the scores."""
+        numbers = np.arange(self.proba.shape[1])
+        if self.posterior is None:
+            return Predictions.of(self.labels, self.proba, self.missing, numbers)
+        return Predictions.of(self.labels, self.proba, np.zeros(len(self.labels)), numbers, self.posterior.central)
+
+    def scores(self) -> Mapping[str, Score]:
+        """All scores, corrected for missing labels."""
+        return all_scores(self.labels, self.proba, self.missing, self.posterior)
+
+
+def held_out(it: Compared, labels: NDArray[Any], n_rows: int) -> TestedRows | None:
+    """The held-out predictions of a comparison of rows with these labels; None if a class has too few for one."""
+    if it.rows is None or it.rows.held_out_proba is None:
+        return None
+    some = "" if len(labels) == n_rows else f" in a random sample of {len(labels):,} rows"
+    n_labelled = np.sum(labels >= 0) if labels.ndim == 1 else np.sum(labels.any(axis=1))
+    where = f"{n_labelled:,} labelled rows{some}, each predicted by a model fitted without it"
+    return TestedRows(labels, it.rows.held_out_proba, it.rows.missing_proba, it.rows.posterior, where)
+
+
+def all_scores(
+    labels: NDArray[Any], proba: Array, missing: Array | None, posterior: UncertainPosterior | None = None
+) -> Mapping[str, Score]:
+    """All scores, corrected for missing labels if P(label missing) is given."""
+    q, numbers = np.zeros(len(labels)) if missing is None else missing, np.arange(proba.shape[1])
+    all_labelled = label_shares(labels, numbers).any(axis=0).all()  # the AUC needs labelled rows of every class
+    proba = np.maximum(proba, TINY)  # an impossible class has a large but finite loss
+    return {
+        name: score(labels, proba, q, classes=numbers, posterior=posterior)
+        for name, score, *_ in _SCORES
+        if all_labelled or name != "AUC"
+    }
+
+
+def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
+    """Scores for the report; corrected estimates are clipped to the range of the score."""
+    return [
+        ScoreFacts(
+            name,
+            float(np.clip(score.value, score.least, score.most)),
+            score.stderr,
+            *score.interval,
+            score.plain,
+            better,
+        )
+        for name, _, better in _SCORES
+        if (score := scores.get(name)) is not None
+    ]
+
+
+def inference_of(model: Model, X: Array, labels: NDArray[Any], missing: Any = None) -> Inference | str:
+    """Standard errors and tests for the fit, or a sentence why there are none."""
+    if model.statistical is None:
+        return NO_PARAMETERS
+    counts = label_shares(labels, np.arange(len(model.classes))).sum(axis=0)
+    if counts.sum() < FEW or counts.min() < _TESTABLE:
+        return TOO_FEW_LABELS
+    estimator = model.statistical[-1]
+    if reason := too_many_parameters(estimator.model_):
+        return f"No intervals were computed: {reason}."
+    try:
+        result: Inference = estimator.inference(model.axes(X), labels, missing=missing)
+    except ValueError as error:
+        return f"No intervals could be computed: {error}"
+    return result
+
+
+def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
+    """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
+    if model.statistical is None:
+        return MissingnessFacts(None, None, "", NO_PARAMETERS, None, None)
+    mechanism = model.statistical[-1].mechanism_
+    if not model.statistical[-1].model_.has_mechanism:
+        return MissingnessFacts(None, None, "", "No label is missing.", None, None)
+    if result == TOO_FEW_LABELS:
+        return MissingnessFacts(None, None, "", result, None, None)
+    scores = np.zeros((len(model.classes), 2))  # all classes equally probable, and one class certain
+    scores[1:, 1] = -700.0
+    u = mechanism.measured(posterior(scores)).value
+    toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
+    if isinstance(result, str):
+        return MissingnessFacts(None, None, "", result, toss_up, certain)
+    p_value, test, at_floor = _informative(result)
+    if p_value is None:
+        sentence = "It could not be tested: the data do not determine the effect."
+        return MissingnessFacts(None, None, test, sentence, toss_up, certain)
+    sentence = f"Labels are missing {'more' if certain <= toss_up else 'less'} often when the class is unclear."
+    if p_value < 0.05 and doubts:
+        sentence = (
+            "Labels seem to depend on how unclear the class is, but checks of the mechanism fail: see the warnings."
+        )
+    if p_value >= 0.05:
+        sentence = "There is no evidence that labels are missing more or less often when the class is unclear."
+    texts = [caution.text for caution in doubts]
+    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, texts, at_floor)
+
+
+def _informative(result: Inference) -> tuple[float | None, str, bool]:
+    """P-value and name of the test of alpha_1 = 0, and whether the p-value is the smallest that a simulation can show.
+
+    The likelihood ratio test; Wald's where a chi-square distribution is no reference, and where there is no likelihood.
+    """
+    mechanism = result.fitted.mechanism
+    if mechanism is None or not (mechanism.free_shape or mechanism.free_share):
+        try:
+            test = result.test_informative(False)
+            return _number(test.p_value), f"likelihood ratio test, {test.reference}", test.at_floor
+        except ValueError:
+            pass  # penalised, or the mechanism has weight zero: no likelihood to compare
+    p_value = dict(zip(result.param_names, result.pvalues, strict=True)).get("alpha_1")
+    return (None if p_value is None else _number(p_value)), "Wald test with robust standard errors", False
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def misfit(proba: Array, missing: Array, rows: Sample, features: Sequence[str], classes: NDArray[Any]) -> list[Caution]:
+    """A caution if, along a probability or a feature, observed and fitted rates of missing labels clearly differ.
+
+    Probabilities are held-out ones: a fit with many parameters is surer of the rows whose labels it saw, wherever they are.
+    """
+    n_bins = min(10, len(rows.z) // _BIN)
+    if n_bins < 2 or not rows.missing.any():
+        return []
+    q = np.clip(missing, _SURE, 1.0 - _SURE)
+    columns = list(enumerate(classes))[len(classes) == 2 :]  # the second class if there are two, else each
+    variables = [(f"the probability of {str(name)!r}", proba[:, k]) for k, name in columns]
+    variables += [(repr(name), column) for name, column in zip(features, rows.X.T, strict=True)]
+    worst, cautions = _LEVEL / len(variables), list[Caution]()
+    for name, values in variables:
+        check = missingness_check(np.where(rows.missing, -1, 0), q, values, n_bins)
+        i = int(np.abs(check.z).argmax())
+        at, observed, fitted = float(check.by[i]), float(check.observed[i]), float(check.fitted[i])
+        if check.p_value < worst and abs(observed - fitted) >= _LEAST:
+            worst = check.p_value
+            text = (
+                f"Where {name} is about {at:.3g}, {observed:.0%} of the labels are missing, but the model expects {fitted:.0%}: "
+                "it does not describe well why labels are missing. Perhaps they are lost on one side of the boundary only. "
+                "P(label missing), the corrected scores and the comparison may be wrong."
+            )
+            cautions = [Caution("caution", text, SENSITIVITY)]
+    return cautions
+
+
+def statistical_facts(model: Model, any_missing: bool) -> StatisticalFacts | None:
+    """The model whose parameters are reported."""
+    if model.statistical is None:
+        return None
+    estimator = model.statistical[-1]
+    defaults = type(estimator)().get_params()
+    name = next(key for key, pipeline in model.candidates.items() if pipeline is model.statistical)
+    return StatisticalFacts(
+        name=model_in_words(estimator, any_missing),
+        kind=type(estimator).__name__,
+        parameters={key: value for key, value in estimator.get_params().items() if value != defaults[key]},
+        converged=bool(estimator.converged_),
+        loglik=float(estimator.loglik_),
+        iterations=int(estimator.n_iter_),
+        passes=int(estimator.n_passes_),
+        weight=model.weights[name],
+        units=SCALED if len(model.statistical) > 1 else "",
+    )
+
+
+def estimates(model: Model, result: Inference, features: Sequence[str]) -> list[Estimate]:
+    """Parameters with 95 % intervals, those of the mechanism first."""
+    fit = result.fitted
+    assert model.statistical is not None
+    fitted = model.statistical[-1].model_.renamed(model.classes, np.array(features, dtype=object))
+    names = parameters_of(fitted, fit.mechanism, fit.covariates).names
+    low, high = result.conf_int().T
+    entries = [
+        Estimate(name, float(value), *(_number(x) for x in ends))
+        for name, value, *ends in zip(names, result.params, result.bse, low, high, strict=True)
+    ]
+    of_classes = sum(kind not in ("alpha", "shape", "share") for kind in fit.parameters.kinds)
+    return entries[of_classes:] + entries[:of_classes]
+
+
+def sensitivity_facts(sweep: Sensitivity) -> SensitivityFacts:
+    """The sensitivity analysis as plain values."""
+    n = max(sweep.n_unlabelled, 1.0)
+    return SensitivityFacts(
+        label=str(sweep.varied),
+        odds_ratio=sweep.odds_ratio.tolist(),
+        share=sweep.share.tolist(),
+        share_interval=sweep.share_interval.tolist(),
+        wrong=sweep.error.tolist(),
+        wrong_interval=sweep.error_interval.tolist(),
+        changed=(sweep.flips / n).tolist(),
+        changed_interval=(sweep.flips_interval / n).tolist(),
+        tipping=sweep.tipping_words(),
+        notes=list(sweep.notes),
+    )
+
+
+def candidate_rows(
+    it: Compared, model: Model, any_missing: bool = True
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The candidates by decreasing weight, and the classifiers of the labelled rows alone, the best first."""
+    # the accuracy of held-out predictions is not that of the labels written, which the scoreboard has
+    keys = [key for key in it.results if key not in ("weight", "seconds", "rival", "accuracy")]
+    rows = [
+        dict(zip(keys, values, strict=True)) for values in zip(*(it.results[key].tolist() for key in keys), strict=True)
+    ]
+    bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "roc_auc": (0.0, 1.0)}
+    weights = model.weights if model.averages else it.weights
+    candidates, rivals = [], []
+    for row, is_rival in zip(rows, it.results.get("rival", np.zeros(len(rows), bool)).tolist(), strict=True):
+        row |= {key: float(np.clip(row[key], *ends)) for key, ends in bounds.items() if key in row}
+        if is_rival:
+            rivals.append(row)
+            continue
+        name = row["candidate"]
+        pipeline = model.candidates.get(name, it.estimators[name])
+        row |= {
+            "candidate": str(pipeline[-1].model_.score_model.words),
+            "missingness": missingness_in_words(pipeline[-1]) if any_missing else "",
+            "weight": weights.get(name, 0.0),
+            "rows": round(pipeline[-1].model_.total_weight),
+        }
+        candidates.append(row)
+    candidates.sort(key=lambda row: (-row["weight"], row.get("log_loss", 0.0)))
+    return candidates, sorted(rivals, key=lambda row: row.get("log_loss", 0.0))
+
+
+def rival_facts(it: Compared) -> RivalFacts:
+    """What the classifier gains over the best classifier of the labelled rows alone."""
+    gain = it.rival_comparison
+    if gain is None or "rival" not in it.results:
+        return RivalFacts.none("Not compared with classifiers of the labelled rows alone.")
+    losses = np.where(it.results["rival"], it.results["log_loss"], np.inf)
+    name = str(it.results["candidate"][losses.argmin()])
+    if gain.stderr > np.log(len(it.classes)):  # the log-loss of guessing
+        return RivalFacts.none(TOO_UNCERTAIN)
+    ours, theirs = max(gain.with_it, 0.0), max(gain.without, 0.0)
+    difference = f"({gain.difference})"
+    what = f"{name}, the best of the usual classifiers fitted to the labelled rows alone"
+    if gain.declined:
+        sentence = (
+            f"Which is better cannot be told: {gain.no_overlap}; the estimated log-loss is {ours:.3f}, and {theirs:.3f} for "
+            f"{what} {difference}."
+        )
+    elif gain.clear:
+        sentence = f"The estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
+    elif gain.clear_loss:
+        sentence = f"The estimated log-loss, {ours:.3f}, is higher than that of {what}: {theirs:.3f} {difference}."
+    else:
+        sentence = (
+            f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
+        )
+    doubt = gain.clear and doubtful(it.notes)
+    better = None if doubt or gain.declined else gain.clear
+    sentence += BUT_DOUBTFUL * doubt
+    return RivalFacts(better, sentence, name, ours, theirs, gain.gain, gain.stderr, *gain.interval)
+
+
+def comparison(it: Compared, any_missing: bool) -> Comparison:
+    """Whether modelling the missingness helped; negative estimates of a loss are shown as 0."""
+    if it.rows is None or it.rows.held_out_proba is None:
+        return Comparison.none(f"Nothing to compare: {SINGLE}")
+    gain = it.comparison
+    if gain is None or not any_missing:
+        return Comparison.none(it.verdict if any_missing else "Nothing to compare: no label is missing.")
+    if gain.stderr > np.log(len(it.classes)):  # the log-loss of guessing
+        return Comparison.none(TOO_UNCERTAIN)
+    gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
+    doubt = gain.clear and doubtful(it.notes)
+    helped = None if doubt or gain.declined else gain.clear
+    sentence = gain.sentence() + BUT_DOUBTFUL * doubt
+    return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr, *gain.interval)
+
+
+def rule(it: Compared, model: Model, n_rows: int, n_compared: int) -> str:
+    """Which candidates are left out of the average, and which rows they are fitted to."""
+    sentences, names = [], [name for name, weight in model.weights.items() if weight > 0.0]
+    if len(names) < sum(weight > 0.0 for weight in it.weights.values()):
+        sentences.append(f"Candidates with a weight below {least_weight(n_rows, n_compared):g} are left out.")
+    if n_rows > n_compared:
+        on_all = sum(round(model.candidates[name][-1].model_.total_weight) == n_rows for name in names)
+        sentences.append(
+            f"The candidates were compared on a random sample of {n_compared:,} rows. Then those of the largest weights, and "
+            f"the one whose parameters are reported, were fitted to all rows: {on_all} of the {len(names)} in the average."
+        )
+    return " ".join(sentences)

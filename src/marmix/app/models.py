@@ -1,0 +1,285 @@
+"""The classifier of a report: candidates compared on a sample of the rows, averaged for all rows, and in words."""
+
+import warnings
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from marmix.app.survey import Rows
+from marmix.core.arrays import Array
+from marmix.core.labels import most_voted
+from marmix.estimators.logistic import MARLogisticRegression
+from marmix.estimators.mixture import MARGaussianMixture
+from marmix.estimators.student import MARStudentMixture
+from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
+from marmix.selection.average import MARClassifierCV
+from marmix.selection.candidates import default_candidates, models_missingness
+from marmix.selection.comparison import Comparison, compare
+
+Step = Callable[[float, str], object]  # called with the finished share of the work, and what is done next
+
+SAMPLE = 20_000  # rows for comparing candidates
+LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left out of the average
+
+# After a comparison on a sample, the few candidates of the largest weights are fitted again to all rows, unless a pass over the
+# rows would make too many values. The others keep their fits to the sample.
+REFITTED, _MOST_VALUES = 4, 200_000_000
+_SHIFTED = 200_000  # most rows behind the offsets for known class shares
+
+KINDS = {
+    "MARGaussianMixture": "Gaussian classes",
+    "MARStudentMixture": "Student-t classes",
+    "MARLogisticRegression": "logistic regression",
+    "MARKernelClassifier": "kernel logistic regression",
+    "MARBoostingClassifier": "boosted trees",
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted classifier, and the one of its candidates whose parameters are reported; classes are numbered 0, 1, ..."""
+
+    classifier: Any  # MARClassifierCV or, if one was saved, a pipeline with a single model
+    statistical: Pipeline | None
+    classes: NDArray[Any]
+
+    @property
+    def averages(self) -> bool:
+        """Whether the classifier is an average."""
+        return isinstance(self.classifier, MARClassifierCV)
+
+    @property
+    def candidates(self) -> dict[str, Pipeline]:
+        """The models that predict."""
+        return self.classifier.estimators_ if self.averages else {"": self.classifier}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Their weights."""
+        return self.classifier.weights_ if self.averages else {"": 1.0}
+
+    @property
+    def unconverged(self) -> float:
+        """Total weight of the candidates that did not converge."""
+        return sum(weight for name, weight in self.weights.items() if not self.candidates[name][-1].converged_)
+
+    def axes(self, X: Array) -> Array:
+        """The rows as the last step of `statistical` takes them."""
+        assert self.statistical is not None
+        return self.statistical[:-1].transform(X) if len(self.statistical) > 1 else X
+
+    def named(self) -> Any:
+        """The average with the names of the classes."""
+        average = copy(self.classifier)
+        average.selection_ = replace(average.selection_, classes=self.classes)
+        return average
+
+    def named_statistical(self, features: list[str]) -> Pipeline:
+        """The model with parameters, with the names of classes and features."""
+        assert self.statistical is not None
+        *steps, (_, estimator) = self.statistical.steps
+        names, estimator = np.array(features, dtype=object), copy(estimator)
+        estimator.model_ = estimator.model_.renamed(self.classes, None if steps else names)
+        if not steps:
+            return Pipeline([("classifier", estimator)])
+        scaler = copy(steps[0][1])
+        scaler.feature_names_in_ = names
+        return Pipeline([("scaler", scaler), ("classifier", estimator)])
+
+    def words(self, any_missing: bool) -> str:
+        """The kinds of models in an average with their total weights; the model itself if one has all the weight."""
+        members = {name: weight for name, weight in self.weights.items() if weight > 0.0}
+        if len(members) == 1:
+            return model_in_words(self.candidates[next(iter(members))][-1], any_missing)
+        shares: dict[str, float] = {}
+        for name, weight in members.items():
+            kind = type(self.candidates[name][-1]).__name__
+            shares[KINDS.get(kind, kind)] = shares.get(KINDS.get(kind, kind), 0.0) + weight
+        parts = sorted(shares.items(), key=lambda item: -item[1])
+        return f"average of {len(members)} models: {', '.join(f'{kind} {share:.2f}' for kind, share in parts)}"
+
+
+def model_in_words(estimator: Any, any_missing: bool = True) -> str:
+    """A fitted model in plain words and, where labels are missing, whether it uses the missingness."""
+    words = str(estimator.model_.score_model.words)
+    return f"{words}, missingness {missingness_in_words(estimator)}" if any_missing else words
+
+
+def missingness_in_words(estimator: Any) -> str:
+    """Whether a fitted model uses the missingness."""
+    weight = 0.0 if estimator.model_.mechanism is None else estimator.model_.tempering
+    return {0.0: "ignored", 1.0: "modelled"}.get(weight, f"modelled with weight {weight:g}")
+
+
+class Sample(NamedTuple):
+    """A sample of complete rows in the units of the file, for the comparison, checks and the figure of the classes."""
+
+    places: NDArray[np.intp]  # among all complete rows
+    X: Array
+    z: NDArray[np.integer[Any]]
+    labels: NDArray[Any]  # z, or shares of votes
+    missing: NDArray[np.bool_]  # whose label was missing when the data came
+
+
+def sampled(rows: Rows, seed: int) -> Sample:
+    """Sample rows; of rows with votes by the rarest class that has some, so that every class is in the sample."""
+    groups, z, labels = rows.z, rows.z, rows.labels
+    if labels.ndim == 2:
+        rarest = np.where(labels > 0.0, (labels > 0.0).sum(axis=0), np.inf).argmin(axis=1)
+        groups = np.where(z < 0, z, rarest)
+    places = sample_places(groups, seed, SAMPLE)
+    return Sample(places, rows.X[places], z[places], labels[places], rows.missing[places])
+
+
+def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[np.intp]:
+    """Positions of about `size` rows, or of all if there are fewer, stratified by class with the unlabelled as one more."""
+    if len(z) <= size:
+        return np.arange(len(z))
+    rng = np.random.default_rng(seed)
+    parts = []
+    for code in np.unique(z):
+        members = np.flatnonzero(z == code)
+        parts.append(rng.choice(members, min(len(members), max(2, round(size * len(members) / len(z)))), replace=False))
+    return np.sort(np.concatenate(parts))
+
+
+def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -> dict[str, Any]:
+    """The default candidates for a sample; those that ignore the missingness still estimate how labels go missing.
+
+    If no label is missing, candidates that differ in the mechanism alone are one.
+    """
+    grid = default_candidates(
+        n_classes,
+        *sample.X.shape,
+        n_labelled=int(np.sum(sample.z >= 0)),
+        kind=kind,
+        categories=categories,
+        link="logit",
+    )
+    if (sample.z < 0).any():
+        return grid
+    distinct: dict[str, str] = {}
+    for name, model in grid.items():
+        settings = model.get_params()
+        if settings.pop("mechanism_weight") != 0.0:
+            settings.pop("link")
+            distinct.setdefault(f"{type(model).__name__} {settings}", name)
+    return {name: grid[name] for name in distinct.values()}
+
+
+def compared(cv: MARClassifierCV, sample: Sample, step: Step) -> Comparison:
+    """Cross-validate candidates and the usual classifiers of the labelled rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # notes go into the report
+        return compare(cv, sample.X, sample.labels, missing=sample.missing, report=step)
+
+
+def statistical(it: Comparison) -> str | None:
+    """The name of the best candidate with parameters to interpret; None if there is none.
+
+    These are logistic regressions and mixtures with one component per class, fitted by likelihood. It is one that models the
+    missingness unless ignoring the missingness scores better.
+    """
+    ignore = it.comparison is not None and it.comparison.gain < 0.0
+    names = [name for name, pipeline in it.estimators.items() if _has_parameters(pipeline[-1])]
+    names = [name for name in names if models_missingness(it.estimators[name]) is not ignore] or names
+    if "log_loss" not in it.results:
+        return names[0] if names else None
+    losses = dict(zip(it.results["candidate"].tolist(), it.results["log_loss"].tolist(), strict=True))
+    return min(names, key=lambda name: losses[name], default=None)
+
+
+def _has_parameters(estimator: Any) -> bool:
+    settings = estimator.get_params()
+    return (
+        type(estimator) in (MARGaussianMixture, MARStudentMixture, MARLogisticRegression)
+        and settings["link"] is not None
+        and settings["mechanism_weight"] in (0.0, 1.0)
+        and settings.get("n_components", 1) == 1
+    )
+
+
+def averaged(
+    cv: MARClassifierCV, it: Comparison, X: Array, labels: NDArray[Any], step: Step, missing: Any = None
+) -> MARClassifierCV:
+    """The average for all rows; its main candidates are fitted again if they were compared on a sample."""
+    assert it.rows is not None
+    leading, n_compared = statistical(it), len(it.rows.missing_proba)
+    least = min(least_weight(len(X), n_compared), max(it.weights.values()))
+    weights = {name: weight if weight >= least else 0.0 for name, weight in it.weights.items()}
+    total = sum(weights.values())
+    weights = {name: weight / total for name, weight in weights.items() if weight > 0.0 or name == leading}
+    estimators = {name: it.estimators[name] for name in weights}
+    offsets = it.prior_offset and {name: it.prior_offset[name] for name in weights}
+    results = {key: column for key, column in it.results.items() if key != "seconds"}  # the same file in every run
+    results["weight"] = np.array([weights.get(name, 0.0) for name in results["candidate"].tolist()])
+    if len(X) > n_compared:
+        scaler = StandardScaler().fit(X)
+        scaled = scaler.transform(X)
+        names = refitted(estimators, weights, leading, len(X))
+        for done, name in enumerate(names):
+            step(done / len(names), name)
+            estimators[name] = _refit(estimators[name], (X, labels, missing), scaler, scaled)
+            if offsets:
+                offsets[name] = _prior_offset(cv.prior, estimators[name], it.classes, X, labels)
+    average = clone(cv)
+    average.selection_ = replace(
+        it, weights=weights, estimators=estimators, prior_offset=offsets, results=results, rivals=None, rows=None
+    )
+    return average
+
+
+def _prior_offset(known: Any, pipeline: Pipeline, classes: NDArray[Any], X: Array, labels: NDArray[Any]) -> Array:
+    """The offsets of a refitted candidate for the known class shares, from at most so many rows."""
+    z = labels if labels.ndim == 1 else most_voted(labels)
+    places = sample_places(z, seed=0, size=_SHIFTED)
+    prior = prior_of(known, classes)
+    assert prior is not None
+    expected = unlabelled_counts(prior, labels[places], classes)
+    return class_offsets(pipeline.predict_proba(X[places[z[places] < 0]]), expected)
+
+
+def least_weight(n_rows: int, n_compared: int) -> float:
+    """The weight below which candidates are left out: larger if there are many rows to score."""
+    return LEAST_OF_SAMPLE if n_rows > n_compared else LEAST
+
+
+def refitted(estimators: dict[str, Pipeline], weights: dict[str, float], leading: str | None, n_rows: int) -> list[str]:
+    """The candidates to fit to all rows: a few of the largest weights, and the one whose parameters are reported."""
+    order = sorted(weights, key=lambda name: -weights[name])
+    largest = [
+        name
+        for name in order[:REFITTED]
+        if n_rows * estimators[name][-1].model_.score_model.values_per_row() <= _MOST_VALUES
+    ]
+    return [name for name in order if name in largest or name == leading]
+
+
+def _refit(pipeline: Pipeline, rows: tuple[Any, Any, Any], scaler: StandardScaler, scaled: Array) -> Pipeline:
+    """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
+    *steps, (last, fitted) = pipeline.steps
+    X, labels, missing = rows
+    parameters = fitted.get_params(deep=False)
+    settings = {
+        name: getattr(fitted, f"{name}_")
+        for name, value in parameters.items()
+        if isinstance(value, str) and value == "auto" and hasattr(fitted, f"{name}_")
+    }
+    if "cv" in parameters:  # nothing is left to choose
+        settings["cv"] = None
+    estimator = clone(fitted).set_params(**settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # notes and convergence go into the report
+        if [type(step) for _, step in steps] == [StandardScaler]:
+            estimator.fit(scaled, labels, missing=missing)
+            return Pipeline([(steps[0][0], scaler), (last, estimator)])
+        refit = clone(pipeline)
+        refit.steps[-1] = (last, estimator)
+        return refit.fit(X, labels, **{f"{last}__missing": missing})
