@@ -190,7 +190,6 @@ def test_incomparable_fits_raise(two):
     fit = gaussian().fit(two.X, two.y)
     for fits, options, message in (
         ([fit, logistic().fit(two.X, two.y)], {}, "likelihood of a mixture"),
-        ([fit], {}, "at least two"),
         ([fit, MARClassifierCV()], {}, "takes fitted"),
         ([fit, fit], {"by": "loglik"}, "by='loglik'"),
         ([fit, gaussian(mechanism_weight=0.5).fit(two.X, two.y)], {}, "mechanism_weight below 1"),

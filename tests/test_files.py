@@ -257,15 +257,6 @@ def test_score_reads_files(tmp_path):
     assert fit.score(path, labels) == fit.score(X, y)
 
 
-@pytest.mark.usefixtures("left_there")
-def test_what_needs_rows_in_memory_says_so(tmp_path):
-    X, y = rows_of(2000)
-    path, _ = saved(tmp_path, X=X, y=y)
-    fit = MARGaussianMixture(link="logit").fit(X, y)
-    with pytest.raises(ValueError, match=r"needs the rows in memory: pass np\.array\(X\)"):
-        fit.inference(path, y).goodness_of_fit()
-
-
 def test_an_unfinished_file_is_not_left_behind(tmp_path):
     def interrupted(out):
         out[:5] = 1.0

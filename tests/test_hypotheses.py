@@ -89,7 +89,7 @@ def test_a_free_shape_uses_the_bootstrap_and_jobs_do_not_matter(simulate):
 
 def test_untestable_hypotheses_raise(two):
     X, y, truth = two
-    for test in ("test_informative", "test_link", "test_mechanism", "goodness_of_fit"):
+    for test in ("test_informative", "test_link", "test_mechanism"):
         for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
             with pytest.raises(ValueError, match="needs a fitted mechanism"):
                 getattr(inference_of(estimator, X, labels), test)()
@@ -104,8 +104,6 @@ def test_untestable_hypotheses_raise(two):
         inference.test_informative()
     with pytest.raises(ValueError, match="'probit'"):
         inference.test_link("probit")
-    with pytest.raises(ValueError, match="'x7'"):
-        inference.goodness_of_fit(by="x7")
 
 
 # The link.
@@ -188,7 +186,6 @@ def test_axes_units_and_names_of_classes_do_not_matter(three, kind):
     original, changed = inference_of(estimator, three.X, three.y), inference_of(estimator, turned, renamed)
     for answer in (
         lambda result, k: result.test_mechanism(),
-        lambda result, k: result.goodness_of_fit(by=str(k)).test,
         lambda result, k: result.test_informative(bootstrap=False),
         lambda result, k: result.test_mcar(),
     ):
@@ -207,32 +204,6 @@ def test_test_mechanism_is_the_contrast_of_the_two_fits_in_a_large_sample():
     assert result.statistic == pytest.approx(gap @ np.linalg.solve(spread, gap), rel=0.02)
 
 
-# Observed and fitted rates.
-
-
-@pytest.mark.parametrize("by", [None, "x1", "1", "variable"])
-@BOTH
-def test_rates_in_the_table_are_those_of_the_user_s_rows(two, make, by):
-    weight = np.random.default_rng(0).integers(0, 3, size=len(two.y)).astype(float)
-    fit = make().fit(two.X, two.y, weight)
-    given = np.random.default_rng(1).normal(size=len(two.y))
-    values = {None: fit.uncertainty(two.X), "x1": two.X[:, 1], "1": fit.predict_proba(two.X)[:, 1], "variable": given}[
-        by
-    ]
-    result = fit.inference(two.X, two.y, weight).goodness_of_fit(given if by == "variable" else by, n_bins=5)
-    q, order = fit.missing_proba(two.X), np.argsort(values)
-    part = np.searchsorted(np.cumsum([row[0] for row in result.table.rows]), np.cumsum(weight[order]) - 0.5)
-    assert np.bincount(part, weights=weight[order]) == pytest.approx([weight.sum() / 5] * 5, rel=0.1)
-    for i, (_, observed, rate, z) in enumerate(result.table.rows):
-        members = order[part == i]
-        w, m, fitted = weight[members], two.missing[members], q[members]
-        assert observed == pytest.approx(np.average(m, weights=w), rel=1e-9)
-        assert rate == pytest.approx(np.average(fitted, weights=w), rel=1e-9)
-        binomial = w @ (m - fitted) / np.sqrt(w @ (fitted * (1 - fitted)))
-        assert abs(z) >= abs(binomial) * (1 - 1e-9)  # estimating q reduces the variance
-        assert z * binomial >= 0.0
-
-
 def test_weights_are_repeated_rows_and_order_does_not_matter(two):
     repeats = np.random.default_rng(0).integers(0, 3, size=len(two.y))
     order = np.random.default_rng(1).permutation(repeats.sum())
@@ -240,16 +211,3 @@ def test_weights_are_repeated_rows_and_order_does_not_matter(two):
     weighted = inference_of(gaussian(tol=1e-12), two.X, two.y, repeats.astype(float))
     result = inference_of(gaussian(tol=1e-12), *many)
     assert weighted.test_mechanism().statistic == pytest.approx(result.test_mechanism().statistic, rel=1e-4)
-    first, second = weighted.goodness_of_fit(), result.goodness_of_fit()
-    assert first.test.statistic == pytest.approx(second.test.statistic, rel=1e-4)
-    for by_weight, by_repeats in zip(first.table.rows, second.table.rows, strict=True):
-        assert by_weight[1:] == pytest.approx(by_repeats[1:], rel=1e-4)
-
-
-@BOTH
-def test_one_sided_missingness_and_a_missing_covariate_are_detected(make):
-    one_sided = inference_of(make(), *drawn(2000, 0, missing=lambda X: 1 / (1 + np.exp(-1.5 * X[:, 0]))))
-    assert one_sided.goodness_of_fit(by="1").test.p_value < 1e-6
-    rows = drawn(2000, 0, missing=lambda X: 1 / (1 + np.exp(2 * np.tanh(X[:, 0]) ** 2 - X[:, 1])))
-    assert inference_of(make(), *rows).goodness_of_fit(by="x1").test.p_value < 1e-6
-    assert inference_of(make(mechanism_features=[1]), *rows).goodness_of_fit(by="x1").test.p_value > 0.01

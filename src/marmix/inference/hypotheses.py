@@ -11,13 +11,6 @@ score ``s`` of the ignorable likelihood at the full fit tells, to first order, h
     s' C^+ s ~ chi-square(rank C),    C = I_ig - I_ig V I_ig
 
 with ``I_ig`` the information of the ignorable likelihood and ``V`` the covariance of the full fit, both expected.
-
-`goodness_of_fit` compares fitted with observed missingness: residuals ``m_j - q_j`` averaged with any functions ``b_j`` of the
-features must vanish,
-
-    r = sum_j b_j (m_j - q_j),    r' C^+ r ~ chi-square,    C = sum_j b_j b_j' q_j (1 - q_j) - D V D',    D = sum_j b_j dq_j
-
-where the second term of C accounts for the estimation of q.
 """
 
 from collections.abc import Callable
@@ -29,23 +22,19 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import chi2
-from sklearn.utils import check_array
 
 from marmix.core.arrays import Array
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
 from marmix.core.links import FREE, LINKS
 from marmix.core.mechanism import Mechanism
-from marmix.inference.curvature import by_coefficients, curvature, expected_outer, missing_rows, rows_of
+from marmix.inference.curvature import curvature, expected_outer
 from marmix.inference.fitted import Fitted
-from marmix.inference.intervals import check_count
 from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
-from marmix.inference.tables import Table, number, p_sign
+from marmix.inference.tables import number, p_sign
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
 _BETTER = 1e-3  # a gain in log-likelihood that means another maximum, not rounding
 _RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
-_WAVES = 4  # smooth functions of the rank
-_EXPECTED = 5.0  # smallest expected number of labels, and of missing labels, in a bin
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,7 @@ class HypothesisTest:
     See Also
     --------
     marmix.Inference : its methods `test_informative`, `test_mechanism`, `test_link`, `test_label_term` and `test_mcar` return it.
-    GoodnessOfFit : two such tests, and a table.
+    marmix.evaluation.missingness_check : observed against fitted rates of missing labels.
 
     Examples
     --------
@@ -408,144 +397,3 @@ def hausman(fitted: Fitted) -> HypothesisTest:
     question = "Is the mechanism right (hypothesis: ignoring it changes nothing but the precision)?"
     reference = f"chi-square({df})"
     return HypothesisTest(question, statistic, reference, p_value, sentence + _caution(fitted, reference))
-
-
-# Observed against fitted missingness.
-
-
-@dataclass(frozen=True)
-class GoodnessOfFit:
-    """Observed against fitted missingness along a variable: a test, and a table of bins.
-
-    Attributes
-    ----------
-    test : HypothesisTest
-        By smooth functions of the rank.
-    table : Table
-        A row per bin: range of the variable, rows, observed and fitted rates, standardised difference.
-
-    See Also
-    --------
-    marmix.Inference : its method `goodness_of_fit` returns it.
-    marmix.plotting.MissingnessDisplay : the same as a picture.
-    marmix.evaluation.missingness_check : a check for any probabilities.
-
-    Examples
-    --------
-    >>> from marmix import MARGaussianMixture
-    >>> from marmix.datasets import load_tumours
-    >>> rows = load_tumours()
-    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
-    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
-    >>> fit = result.goodness_of_fit()
-    >>> round(fit.test.p_value, 2)    # no sign that the mechanism is wrong
-    0.25
-    >>> fit.table.columns
-    ['rows', 'observed', 'fitted', 'z']
-    """
-
-    test: HypothesisTest
-    table: Table
-
-    def __str__(self) -> str:
-        return f"{self.test}\n\n{self.table}"
-
-
-def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
-    """Compare fitted with observed missingness along the uncertainty, a feature, a class probability or any variable."""
-    fitted.require_mechanism("this test")
-    fitted.require_likelihood("the reference distribution of these residuals")
-    fitted.require_memory("this test")
-    check_count("n_bins", n_bins, 2)
-    classes = len(fitted.classes)  # in the order of the engine
-    order = np.argsort(np.where(fitted.z < 0, 2 * classes, fitted.z + classes * fitted.was_missing), kind="stable")
-    variable, name = _variable(fitted, by)
-    variable, w, missing = variable[order], fitted.row_weights[order], fitted.was_missing[order]
-    if np.ptp(variable) == 0.0:
-        raise ValueError(f"{name} is the same for every row: pass a variable that differs between rows.")
-    q = fitted.estimator.missing_proba(fitted.X)[order]
-    _, ties = np.unique(variable, return_inverse=True)
-    sizes = np.bincount(ties, weights=w)
-    ranks = ((np.cumsum(sizes) - 0.5 * sizes) / w.sum())[ties]  # weight below a row and half of that tied with it
-    bins = _bins(ranks, q, w, n_bins)
-    waves = np.array([np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)])
-    residual, variance, left = _residual_moments(fitted, np.vstack([bins, waves]))
-    table_rows, index = [], []
-    for i, members in enumerate(bins > 0.0):
-        weight, values = w[members], variable[members]
-        z = residual[i] / np.sqrt(left[i, i]) if left[i, i] > _RANK * variance[i, i] else np.nan
-        rates = (float(np.average(part[members], weights=weight)) for part in (missing, q))
-        table_rows.append([float(weight.sum()), *rates, float(z)])
-        index.append(f"{number(float(values.min()))} to {number(float(values.max()))}")
-    decimals = {"rows": 0, "observed": 3, "fitted": 3, "z": 2}
-    table = Table(f"Missing labels along {name}", list(decimals), index, table_rows, decimals=decimals)
-
-    smooth = slice(len(bins), None)
-    scale = np.sqrt(np.maximum(np.diag(variance)[smooth], 1e-300))
-    of_waves = left[smooth, smooth] / scale[:, None] / scale
-    statistic, df, p_value = _quadratic_form(residual[smooth] / scale, of_waves, _RANK)
-    sentence = f"Observed and fitted rates of missing labels along {name} agree within chance."
-    if p_value < 0.1:
-        sentence = (
-            f"There is {_evidence(p_value)} that observed and fitted rates of missing labels differ along {name}: "
-            "the mechanism misses something there."
-        )
-    question = f"Does q fit (hypothesis: the missing labels along {name} are as fitted)?"
-    reference = f"chi-square({df})"
-    test = HypothesisTest(question, statistic, reference, p_value, sentence + _caution(fitted, reference))
-    return GoodnessOfFit(test, table)
-
-
-def _variable(fitted: Fitted, by: Any) -> tuple[Array, str]:
-    """The variable to sort by, in the order of the user's rows, and its name."""
-    if by is None:
-        return fitted.estimator.uncertainty(fitted.X), "the uncertainty"
-    if isinstance(by, str):
-        if by in fitted.features:
-            return np.asarray(fitted.X[:, fitted.features.index(by)], dtype=float), by
-        classes = [str(name) for name in fitted.classes.tolist()]
-        if by in classes:
-            return fitted.estimator.predict_proba(fitted.X)[:, classes.index(by)], f"the probability of class {by}"
-        raise ValueError(f"by={by!r} is neither a feature ({', '.join(fitted.features)}) nor a class.")
-    values = check_array(by, ensure_2d=False)
-    if values.shape != (fitted.n_rows,):
-        raise ValueError(f"by must have shape {(fitted.n_rows,)}, one value per row; got {values.shape}.")
-    return values[fitted.kept], "the given variable"
-
-
-def _bins(ranks: Array, q: Array, w: Array, n_bins: int) -> Array:
-    """Indicators (b, n) of bins of about equal weight, merged until each expects enough labels and missing labels."""
-    at = np.minimum((ranks * n_bins).astype(int), n_bins - 1)
-    missing, given = (np.bincount(at, weights=w * part, minlength=n_bins) for part in (q, 1.0 - q))
-    merged, bin_, expected = np.zeros(n_bins, dtype=int), 0, np.zeros(2)
-    for i in range(n_bins):
-        merged[i] = bin_
-        expected += missing[i], given[i]
-        if expected.min() >= _EXPECTED:
-            bin_, expected = bin_ + 1, np.zeros(2)
-    merged = np.minimum(merged, max(bin_ - 1, 0))  # the remainder joins the last full bin
-    bins = (merged[at] == np.arange(merged.max() + 1)[:, None]) * 1.0
-    return bins[bins.any(axis=1)]
-
-
-def _residual_moments(fitted: Fitted, functions: Array) -> tuple[Array, Array, Array]:
-    """Sums of ``b (m - q)`` for functions b (m, n) of the rows in the engine's order.
-
-    With their covariances at the true parameters, and at the estimates.
-    """
-    model, mechanism, information = fitted.objective.model, fitted.mechanism, fitted.information
-    assert mechanism is not None
-    count, start = len(functions), 0
-    residual, variance = np.zeros(count), np.zeros((count, count))
-    slope = np.zeros((len(information.sums.gradient), count))
-    with np.errstate(all="ignore"):
-        for rows in rows_of(fitted.objective, fitted.theta):
-            q, by_scores = missing_rows(mechanism, rows)
-            b = functions[:, start : start + len(q)]
-            m = np.arange(len(q)) >= rows.given
-            residual += b @ (rows.weight * (m - q))
-            variance += (b * (rows.weight * q * (1.0 - q))) @ b.T
-            slope += by_coefficients(rows, model, by_scores) @ (rows.weight * b).T
-            start += len(q)
-    D = information.pull @ slope
-    return residual, variance, variance - D.T @ np.linalg.pinv(information.expected, hermitian=True) @ D

@@ -22,6 +22,7 @@ from marmix.inference.tables import Table, p_text
 LARGEST_DELTA = 50.0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Imputations(Sequence[NDArray[Any]]):
     """Several completed sets of labels: given labels unchanged, missing ones drawn.
 
@@ -62,16 +63,11 @@ class Imputations(Sequence[NDArray[Any]]):
     [3.25]
     """
 
-    def __init__(
-        self,
-        labels: NDArray[Any],
-        proba: Array,
-        imputed: NDArray[np.bool_],
-        rows: NDArray[np.integer[Any]] | None = None,
-        notes: Sequence[str] = (),
-    ):
-        self.labels, self.proba, self.imputed, self.notes = labels, proba, imputed, list(notes)
-        self.rows = np.arange(len(imputed)) if rows is None else rows
+    labels: NDArray[Any]
+    proba: Array
+    imputed: NDArray[np.bool_]
+    rows: NDArray[np.integer[Any]] | None = None
+    notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.labels)

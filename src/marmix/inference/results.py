@@ -15,7 +15,7 @@ from marmix.fitting.restarts import runs_off
 from marmix.inference import bootstrap, hypotheses, imputation, intervals, profile
 from marmix.inference.bootstrap import Bootstrap
 from marmix.inference.fitted import Fitted
-from marmix.inference.hypotheses import GoodnessOfFit, HypothesisTest
+from marmix.inference.hypotheses import HypothesisTest
 from marmix.inference.imputation import Imputations
 from marmix.inference.intervals import Curve, ImputedLabels, check_count, check_level
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
@@ -180,7 +180,7 @@ class Inference:
         missing = float(np.sum(fitted.row_weights[fitted.was_missing]))
         n, n_missing = (f"{w:.0f}" if float(w).is_integer() else f"{w:.1f}" for w in (self.nobs, missing))
         facts = [
-            ("model", f"{type(fitted.estimator).__name__}, {fitted.described}"),
+            ("model", " ".join(fitted.described.split())),
             ("rows", f"{n}, of which {n_missing} without label"),
             ("log-likelihood", f"{self.llf:.4f}"),
             ("standard errors", self.cov_type),
@@ -418,24 +418,6 @@ class Inference:
             Print it for the result in words.
         """
         return hypotheses.completely_at_random(self.fitted)
-
-    def goodness_of_fit(self, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
-        """Compare observed with fitted missingness, binned and smoothed; the tests account for the estimation of q.
-
-        Parameters
-        ----------
-        by : str, array of shape (n,) or None, default=None
-            What to sort the rows by: the uncertainty (None), a feature, the probability of a class, or any numbers. The
-            probability of a class shows labels missing on one side of the boundary, a feature shows a missing covariate.
-        n_bins : int, default=10
-            Number of bins.
-
-        Returns
-        -------
-        GoodnessOfFit
-            Two tests, and a table of the bins.
-        """
-        return hypotheses.goodness_of_fit(self.fitted, by, n_bins)
 
     # Resampling.
 
