@@ -9,7 +9,7 @@ from marmix.core.covariance import STRUCTURES
 from marmix.core.frames import Covariates, Frame
 from marmix.core.linear import LinearScores
 from marmix.core.links import hazard, hazard_curvature
-from marmix.core.measures import MEASURES, log_tau, measure_curvature, posterior
+from marmix.core.measures import MEASURES, measure_curvature, posterior
 from marmix.core.mechanism import drivers_of
 from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
@@ -22,14 +22,6 @@ SMOOTH = [name for name in ANY_NUMBER if not MEASURES[name].kinked]  # for any n
 KINKED = [name for name in ANY_NUMBER if MEASURES[name].kinked]  # with three classes or more
 LINKS = ["logit", "cloglog", "aranda-ordaz", "near cloglog", "large shape", "with share"]
 KINDS = [*sorted(STRUCTURES), "wide"]
-
-
-def gini_of(log_posterior):
-    return 1.0 - np.exp(2.0 * log_posterior).sum(axis=1)
-
-
-def gini_and_slopes_of(log_posterior):
-    return gini_of(log_posterior), -2.0 * np.exp(2.0 * log_posterior)
 
 
 def labels_of(classes, n=36, seed=3):
@@ -154,33 +146,6 @@ def test_curvature_of_the_link_agrees_with_fifty_digits(shape):
             by_shape = 2 * n / a**3 - 2 * slope / a**2 - slope**2 / a if a else 2 * e**3 / 3
             for entry, truth in zip(result, (slope / (1 + a * e), -(slope**2), by_shape), strict=True):
                 assert abs(mp.mpf(float(entry[i])) - truth) <= 1e-12 * abs(truth)
-
-
-def exact_curvature(name, scores):
-    """Closed forms for smooth measures of any number of classes."""
-    p = posterior(scores)
-    tau, unit = p.tau, np.eye(len(scores))[:, :, None]
-    slopes = tau[:, None] * (unit - tau)  # of tau_k in s_l
-    if name == "gini":
-        squares = (tau**2).sum(axis=0)
-        return 2 * slopes * (squares - tau)[:, None] + 2 * tau[:, None] * (
-            2 * np.einsum("kn,kln->ln", tau, slopes)[None] - slopes
-        )
-    h = -(tau * log_tau(p)).sum(axis=0)
-    gradient = -tau * (log_tau(p) + h)
-    curved = -slopes * (log_tau(p) + h)[:, None] - tau[:, None] * (unit - tau + gradient)
-    return curved if name == "entropy" else curved / h - gradient[:, None] * gradient / h**2
-
-
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("name", ["entropy", "gini", "log-entropy"])
-def test_curvature_of_a_smooth_measure_is_its_closed_form(name, classes):
-    scores = 2.0 * np.random.default_rng(0).normal(size=(classes, 200))
-    result, truth = measure_curvature(name, posterior(scores)), exact_curvature(name, scores)
-    np.testing.assert_allclose(result, truth, atol=1e-9)
-    if name == "gini":
-        np.testing.assert_allclose(measure_curvature(gini_and_slopes_of, posterior(scores)), truth, atol=1e-9)
-        np.testing.assert_allclose(measure_curvature(gini_of, posterior(scores)), truth, atol=5e-6)
 
 
 @pytest.mark.parametrize("spread", [1.0, 300.0])

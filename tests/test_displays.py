@@ -1,7 +1,5 @@
 """Displays: the numbers that they draw are those of independent computations, and the drawings are readable."""
 
-import sys
-
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -15,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
-from marmix.core.measures import MEASURES
 from marmix.inference.sensitivity import Sweep, pattern_mixture, sensitivity, swept
 from marmix.plotting import (
     CalibrationDisplay,
@@ -127,12 +124,6 @@ def test_equal_values_share_a_bin_and_bins_are_in_order(values, n_bins):
     assert all(len(set(place[values == value])) == 1 for value in values)
 
 
-@pytest.mark.parametrize(("hits", "n"), [(0, 7), (3, 10), (10, 10)])
-def test_the_interval_of_a_rate_is_wilson_s(hits, n):
-    low, high = wilson(np.array([hits / n]), np.array([n]), 0.1)
-    assert (low[0], high[0]) == pytest.approx(binomtest(hits, n).proportion_ci(0.9, method="wilson"), abs=1e-12)
-
-
 # The uncertainty.
 
 
@@ -144,24 +135,6 @@ def test_shares_of_the_uncertainty_are_those_of_labelled_and_of_other_rows(three
     assert shown.edges[[0, -1]] == pytest.approx([0.0, np.log(3)])
     for shares, group in ((shown.labelled, labelled), (shown.unlabelled, ~labelled)):
         np.testing.assert_allclose(shares, np.histogram(h[group], shown.edges)[0] / group.sum(), atol=1e-12)
-    again = UncertaintyDisplay.from_predictions(y, fit.predict_proba(X), n_bins=12, classes=fit.classes_)
-    np.testing.assert_allclose(again.unlabelled, shown.unlabelled, atol=1e-12)
-
-
-def test_every_measure_and_a_callable_can_be_drawn(two_classes):
-    fit, X, y = two_classes
-    words = set()
-    for measure in (*MEASURES, second_largest):
-        shown = UncertaintyDisplay.from_estimator(fit, X, y, measure=measure)
-        assert shown.labelled.sum() == pytest.approx(1.0)
-        words.add(shown.ax_.get_xlabel())
-    assert len(words) == len(MEASURES) + 1
-    with pytest.raises(ValueError, match="measure='sure' is not"):
-        UncertaintyDisplay.from_estimator(fit, X, y, measure="sure")
-
-
-def second_largest(log_tau):
-    return np.exp(np.sort(log_tau, axis=1)[:, -2])
 
 
 # Thresholds, calibration, ROC.
@@ -197,14 +170,6 @@ def test_without_q_they_are_those_of_scikit_learn_with_a_note():
         assert shown.accuracy[i] == pytest.approx(metrics.accuracy_score(truth, called))
     assert shown.note_ == UNCORRECTED
     assert ThresholdDisplay.from_predictions(y, proba, np.zeros(len(y))).note_ == ""
-
-
-def test_a_threshold_of_three_classes_must_say_which():
-    y, proba, q = predictions(k=3)
-    with pytest.raises(ValueError, match=r"positive= .*\[0, 1, 2\]"):
-        ThresholdDisplay.from_predictions(y, proba, q)
-    with pytest.raises(ValueError, match=r"positive=7 .*\[0, 1, 2\]"):
-        RocDisplay.from_predictions(y, proba, q, positive=7)
 
 
 def test_calibration_compares_weighted_means_in_bins():
@@ -412,26 +377,6 @@ def test_names_are_drawn_as_they_are_and_no_legend_covers_the_data(dark, three_c
                 assert "class a class whose name is very long…" in words
 
 
-@pytest.mark.parametrize("display", [RocDisplay, CalibrationDisplay])
-def test_many_classes_have_a_panel_each_with_the_curve_of_that_class_alone(display):
-    y, proba, q, posterior = with_posterior(k=5)
-    figure, (left, right) = canvas(9, 4, 1, 2)
-    shown = display.from_predictions(y, proba, q, classes=range(5), posterior=posterior, ax=left)
-    small = left.child_axes
-    assert not right.has_data()
-    assert [ax.get_title() for ax in small] == [str(k) for k in range(5)]
-    FigureCanvasAgg(figure).draw()
-    apart = [ax.get_window_extent() for ax in small]
-    assert all(left.get_window_extent().x0 - 1 <= box.x0 < box.x1 < right.get_window_extent().x0 for box in apart)
-    assert not any(a.overlaps(b) for i, a in enumerate(apart) for b in apart[:i])
-    for k, ax in list(enumerate(small))[::3]:
-        alone = display.from_predictions(
-            y, proba, q, classes=range(5), posterior=posterior, positive=k, ax=canvas(2, 2)[1]
-        )
-        np.testing.assert_array_equal(ax.lines[1].get_xydata(), alone.ax_.lines[1].get_xydata())
-    assert len(shown.curves) == 5
-
-
 def test_rates_in_bins_of_another_measure_are_those_of_any_classifier_with_a_mechanism(three_classes):
     fit, X, y = three_classes
     shown = MissingnessDisplay.from_estimator(fit, X, y, measure=UNCERTAINTY, n_bins=6)
@@ -516,13 +461,7 @@ def test_an_average_of_classifiers_has_the_displays_of_its_predictions_alone(two
     assert CalibrationDisplay.from_estimator(ignoring, X, y).note_ == UNCORRECTED
 
 
-def test_without_matplotlib_a_display_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'marmix\[plot\]'"):
-        RocDisplay.from_predictions([0, 1], [[0.9, 0.1], [0.2, 0.8]])
-
-
-def test_sensitivity_display_draws_the_sweep_and_its_tipping_points():
+def test_sensitivity_display_draws_the_sweep():
     p = np.column_stack([np.linspace(0.9, 0.2, 50), np.linspace(0.1, 0.8, 50)])
     values = swept([-np.log(4.0), np.log(2.0), np.log(4.0)])
     names, given = np.array(["a", "b$"]), np.array([30.0, 5.0])
@@ -534,8 +473,3 @@ def test_sensitivity_display_draws_the_sweep_and_its_tipping_points():
     np.testing.assert_allclose(share.get_ydata(), 100.0 * sweep.share)
     np.testing.assert_allclose(wrong.get_ydata(), 100.0 * sweep.error)
     np.testing.assert_allclose(changed.get_ydata(), 2.0 * sweep.flips)  # of 50 imputed labels, in percent
-    marked = [line.get_xdata()[0] for line in shown.ax_.lines if line.get_linestyle() == ":"]
-    nearest = [
-        min((abs(sides[i]), sides[i]) for sides in sweep.tipping.values() if sides[i] is not None)[1] for i in (0, 1)
-    ]
-    np.testing.assert_allclose(np.log(marked), nearest)

@@ -232,14 +232,6 @@ def test_a_row_of_weight_two_is_the_row_twice_and_order_does_not_matter(kind):
             assert_same(weighted, clone(estimator).fit(X2, y2).inference(X2, y2, cov_type=cov_type), 1e-5)
 
 
-def test_vectors_of_three_classes_sum_to_zero_and_so_do_their_errors():
-    X, y, _ = drawn(600, 3, "entropy", (-1.0, 2.0))
-    result = logistic(measure="entropy").fit(X, y).inference(X, y)
-    total = np.kron(np.ones(3), np.eye(3))
-    np.testing.assert_allclose(total @ result.cov_params()[:9, :9] @ total.T, 0.0, atol=1e-10)
-    np.testing.assert_allclose(total @ result.params[:9], 0.0, atol=1e-8)
-
-
 # Limits.
 
 

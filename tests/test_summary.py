@@ -105,17 +105,3 @@ def test_a_choice_lists_candidates_by_weight_and_the_verdict(choice):
     assert facts_of(choice)["candidates"] == "average of 2"
     for number in (choice.score_.value, *choice.score_.interval, choice.score_.plain):
         assert f"{number:.3f}" in facts_of(choice)["log-loss"]
-
-
-# HTML
-
-
-def test_names_in_html_are_escaped(two):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(two.X, columns=["<script>1</script>", "b & c"])
-    clf = MARGaussianMixture(link="logit").fit(frame, np.array(["<b>no", "<i>yes", None], dtype=object)[two.y])
-    below = clf._repr_html_().partition("marmix-summary'>")[2]
-    assert "&lt;script&gt;1" in below
-    assert "&lt;b&gt;no" in below
-    assert "<script" not in below
-    assert "<b>" not in below
