@@ -126,7 +126,11 @@ def test_labels_that_do_not_fit_are_refused(fitted, results, tmp_path, capsys):
     truth, labels = fitted[1], tmp_path / "labels.csv"
     audit(results, "--rows", "20")
     sheet = table(results / "audit.csv")
-    for change, words in (({0: "sick"}, "'sick'"), (dict.fromkeys(range(20), ""), "no label")):
+    for change, words in (
+        ({0: "sick"}, "'sick'"),
+        ({4: ""}, "come before"),
+        (dict.fromkeys(range(20), ""), "no label"),
+    ):
         filled(results / "audit.csv", truth, labels, change)
         assert audit(results, "--labels", str(labels)) == 1
         assert words in capsys.readouterr().err

@@ -163,14 +163,6 @@ def test_a_reply_may_take_longer_than_the_polling_interval(client, monkeypatch, 
     assert same_bits(MARGaussianMixture(link="logit").fit(X, y), reference)
 
 
-def test_rows_that_one_worker_has_are_shared_with_the_others(client, rows):
-    X, y = lazy(rows[0], (500,) * 10), lazy(rows[1], (500,) * 10)
-    first = next(iter(client.nthreads()))
-    held = client.persist([X, y], workers=[first], allow_other_workers=False)
-    on_workers = cluster.ClusterRows(held[0]).with_labels(held[1])
-    assert sorted(len(handle.shards) for handle in on_workers._holders._handles) == [5, 5]
-
-
 def test_small_partitions_are_joined_and_large_ones_are_not():
     assert cluster.joined([0, 0, 7], 5) == [[0, 1], [2]]
     assert cluster.joined([7, 0, 2, 3, 1, 9, 0, 1], 5) == [[0, 1], [2, 3], [4], [5, 6], [7]]
@@ -308,20 +300,6 @@ def test_a_worker_that_dies_changes_no_bit(mortal, rows, held):
     assert len(alive & set(client.nthreads())) == 1
     assert same_bits(fit, reference)
     assert fit.n_passes_ == reference.n_passes_
-
-
-@pytest.mark.long
-def test_rows_that_cannot_be_computed_again_are_reported(mortal, monkeypatch, rows):
-    local, client = mortal
-    X, y = rows
-    workers = [*client.nthreads()] * 3
-    blocks = [dask.delayed(client.scatter(X[1000 * i : 1000 * i + 1000], workers=[workers[i]])) for i in range(5)]
-    scattered = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
-    with on_call(3, lambda: kill_one(client)), pytest.raises(RuntimeError, match="cannot compute them again"):
-        MARGaussianMixture(link="logit").fit(scattered, y)
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
-    with on_call(3, lambda: local.scale(0)), pytest.raises(RuntimeError, match="no worker for"):
-        MARGaussianMixture(link="logit").fit(lazy(X), lazy(y))
 
 
 def test_data_that_cannot_be_fitted_are_refused(client, rows):

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import zipfile
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import marmix
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.persistence import ContainerError, describe, load, save
+from marmix.persistence import describe, load, save
 from marmix.persistence.format import read, write
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -31,11 +30,11 @@ ANSWERS = ("predict_proba", "predict", "missing_proba", "uncertainty")
 
 @pytest.fixture(scope="module", params=KINDS)
 def fitted(request):
-    """A fitted model, with its rows."""
+    """A fitted model, with its features."""
     if request.param == "boosting":
         pytest.importorskip("lightgbm")
     model, (X, y) = KINDS[request.param]
-    return clone(model).fit(X, y), X, y
+    return clone(model).fit(X, y), X
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def mixture():
 
 
 def test_every_answer_is_the_same_to_the_last_bit(fitted, tmp_path):
-    model, X, y = fitted
+    model, X = fitted
     again = load(saved(model, tmp_path))
     assert type(again) is type(model)
     assert repr(again) == repr(model)
@@ -56,13 +55,8 @@ def test_every_answer_is_the_same_to_the_last_bit(fitted, tmp_path):
     one, other = (m[-1] if isinstance(m, Pipeline) else m for m in (again, model))
     assert str(one.summary()) == str(other.summary())
     assert one.notes_ == other.notes_
-    np.testing.assert_array_equal(clone(again).fit(X, y).predict_proba(X), model.predict_proba(X))
-
-
-def test_the_same_model_gives_the_same_bytes_also_after_loading(fitted, tmp_path):
-    model = fitted[0]
-    first = saved(model, tmp_path).read_bytes()
-    assert saved(load(tmp_path / "model.marmix"), tmp_path).read_bytes() == first
+    first = (tmp_path / "model.marmix").read_bytes()
+    assert saved(again, tmp_path).read_bytes() == first
 
 
 @pytest.mark.parametrize(
@@ -96,14 +90,12 @@ def test_inference_recognises_the_rows_after_loading(two, tmp_path):
         again.inference(two.X[1:], two.y[1:])
 
 
-@pytest.mark.parametrize("estimator", [MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit")], ids=str)
-def test_a_warm_start_continues_from_the_file(estimator, two, tmp_path):
-    clf = clone(estimator).set_params(warm_start=True).fit(two.X, two.y)
+def test_a_warm_start_continues_from_the_file(two, tmp_path):
+    clf = MARGaussianMixture(link="logit", warm_start=True).fit(two.X, two.y)
     again = load(saved(clf, tmp_path))
     again.fit(two.X[10:], two.y[10:])
     clf.fit(two.X[10:], two.y[10:])
-    assert again.loglik_ == clf.loglik_
-    assert again.n_iter_ == clf.n_iter_
+    assert (again.loglik_, again.n_iter_) == (clf.loglik_, clf.n_iter_)
 
 
 def test_results_for_the_training_rows_are_not_saved(two, tmp_path):
@@ -133,15 +125,6 @@ def test_classes_keep_their_type(classes, two, tmp_path):
     np.testing.assert_array_equal(again.predict(two.X), clf.predict(two.X))
 
 
-@pytest.mark.parametrize("kind", [range, pd.Index, pd.Series, np.array, tuple], ids=lambda kind: kind.__name__)
-def test_any_sequence_that_a_fit_takes_can_be_saved(kind, two, tmp_path):
-    classes, columns = (range(2), range(1)) if kind is range else (kind([0, 1]), kind([0]))
-    clf = MARLogisticRegression(link="logit", classes=classes, mechanism_features=columns).fit(two.X, two.y)
-    again = load(saved(clf, tmp_path))
-    assert (list(again.classes), list(again.mechanism_features)) == ([0, 1], [0])
-    np.testing.assert_array_equal(again.predict_proba(two.X), clf.predict_proba(two.X))
-
-
 def test_feature_names_come_back(two, tmp_path):
     frame = pd.DataFrame(two.X, columns=["length", "width"])
     clf = MARLogisticRegression(link="logit", mechanism_features=["width"]).fit(frame, two.y)
@@ -151,25 +134,13 @@ def test_feature_names_come_back(two, tmp_path):
         again.predict(frame[["width", "length"]])
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"with_mean": False}, {"with_std": False}, {"with_mean": False, "with_std": False}]
-)
+@pytest.mark.parametrize("options", [{"with_mean": False}, {"with_std": False}])
 def test_scalers_of_every_kind_come_back(options, two, tmp_path):
     pipeline = make_pipeline(StandardScaler(**options), MARLogisticRegression(link=None)).fit(two.X, two.y)
     again = load(saved(pipeline, tmp_path))
     np.testing.assert_array_equal(again.predict_proba(two.X), pipeline.predict_proba(two.X))
     one, other = (p[0].partial_fit(two.X + 1.0) for p in (again, pipeline))
     np.testing.assert_array_equal(one.transform(two.X), other.transform(two.X))
-
-
-@pytest.mark.parametrize("unit", [1e-74, 1.0, 1e149])
-@pytest.mark.parametrize(
-    "estimator", [MARLogisticRegression(degree=2, link=None), MARGaussianMixture(link=None)], ids=str
-)
-def test_a_fit_of_any_units_can_be_saved(estimator, unit, two, tmp_path):
-    X = two.X[:60] * [1.0, unit]
-    fit = clone(estimator).fit(X, two.truth[:60])
-    np.testing.assert_array_equal(load(saved(fit, tmp_path)).predict_proba(X), fit.predict_proba(X))
 
 
 # The file
@@ -202,9 +173,8 @@ def test_describe_returns_what_is_in_the_file(mixture, tmp_path):
     ids=repr,
 )
 def test_a_value_survives(value):
-    file, writer = io.BytesIO(), dict.fromkeys(("marmix", "numpy", "scikit-learn"), "1")
-    header = {"format": "marmix", "format_version": 1, "written_by": writer, "about": {}}
-    write(file, header | {"model": {"value": value}})
+    file = io.BytesIO()
+    write(file, {"format": "marmix", "format_version": 1, "model": {"value": value}})
     again = read(file)["model"]["value"]
     assert repr(again) == repr(value).replace("'>i4'", "int32")
     if isinstance(value, np.ndarray):
@@ -255,18 +225,8 @@ def test_a_file_is_replaced_only_when_asked(mixture, tmp_path):
 
 
 def test_a_path_that_is_no_file_is_refused(mixture, tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(OSError, match="folder"):
         save(mixture, tmp_path, overwrite=True)
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        save(mixture, tmp_path / "nowhere" / "model.marmix")
-    with pytest.raises(FileNotFoundError):
-        load(tmp_path / "nothing")
-    with pytest.raises(ContainerError, match="is not a file"):
-        load(tmp_path)
-
-
-@pytest.mark.posix_only("pipes")
-def test_a_pipe_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ContainerError, match="is not a file"):
-        load(tmp_path / "pipe")
+    for path in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(OSError, match=path.name):
+            load(path)

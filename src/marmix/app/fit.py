@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from marmix import persistence
 from marmix.app.analyse import Analysis, analyse
 from marmix.app.findings import Caution, Findings
+from marmix.app.models import announced
 from marmix.app.page import report_html
 from marmix.app.progress import Progress
 from marmix.app.reading import Table, read
@@ -33,7 +34,8 @@ def fit_file(options: Options, progress: Progress, agree: Callable[[Doubts], boo
         plan = survey(table, options, agree)
         table = plan.table
         progress.say(table.path, plan.preparation.notes_)
-        with progress.phase("fitting") as step:
+        X = plan.rows.X
+        with progress.phase("fitting", announced(plan.options.model, *X.shape)) as step:
             analysis = analyse(table, plan, step)
         with progress.phase("writing"):
             return write(analysis, table, plan, folder)

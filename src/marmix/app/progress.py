@@ -25,8 +25,10 @@ class Progress:
             print(f"{path.name}: {sentence}", file=sys.stderr, flush=True)
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[Step]:
-        """Start a phase; yields a function to call with its finished share."""
+    def phase(self, name: str, what: str = "") -> Iterator[Step]:
+        """Start a phase and say what it does; yields a function to call with its finished share."""
+        if what and not self.quiet:
+            print(f"{name}: {what}", file=sys.stderr, flush=True)
         done, now, start, ended = 0.0, "", monotonic(), Event()
         terminal = not self.quiet and sys.stderr.isatty()
 

@@ -44,7 +44,7 @@ def _scoreboard(findings: Findings) -> list[str]:
     for row in findings.scoreboard:
         wrong, right = estimate(row.wrong, "count", 0, missing), estimate(row.accuracy, "share", 1)
         rows.append((row.name, " ".join(wrong), " ".join(right), percent(row.claimed_accuracy, 1)))
-    return ["", *(f"  {a:<20}{b:<24}{c:<24}{d}".rstrip().replace(SPACE, " ") for a, b, c, d in rows)]
+    return ["", *(f"  {a:<21}{b:<24}{c:<24}{d}".rstrip().replace(SPACE, " ") for a, b, c, d in rows)]
 
 
 def _imputed(findings: Findings) -> str:

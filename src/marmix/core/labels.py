@@ -200,12 +200,13 @@ def _read(y: Any, classes: Any) -> tuple[NDArray[np.bool_], NDArray[Any], Counte
         missing |= np.array([cell in marked for cell in cells], dtype=bool)
         marks.update(cell.strip() for cell in cells if isinstance(cell, str) and cell in marked)
     elif values.dtype.kind in "iuf":
-        if np.isinf(values).any():
-            raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
         missing |= np.isnan(values)
         if MISSING not in names:
             missing |= values == MISSING
-    return ~missing, _of_one_type(values[~missing]), marks
+    labels = _of_one_type(values[~missing])
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
+    return ~missing, labels, marks
 
 
 def _nulls(y: Any) -> Any:
@@ -225,7 +226,7 @@ def _means_missing(value: Any, classes: set[Any]) -> bool:
 def _as_array(y: Any) -> NDArray[Any]:
     """Return y as an array, of objects if NumPy would make floats of integers beside nulls, or join types that differ."""
     if isinstance(y, list | tuple):
-        return np.asarray(y, dtype=object if len({_kind(type(value)) for value in y}) > 1 else None)
+        return np.asarray(y, dtype=None if all(isinstance(label, str) for label in y) else object)
     if isinstance(y, np.ma.MaskedArray):
         return np.asarray(y.data)
     if hasattr(y, "to_pylist"):  # Arrow
@@ -243,22 +244,11 @@ def _is_null(value: Any) -> bool:
     return isinstance(value, numbers.Number) and value != value
 
 
-def _kind(type_: type) -> type:
-    """The type that labels must have in common: bool, str, Real or their own."""
-    kinds = ((bool, bool), (np.bool_, bool), (str, str), (numbers.Real, numbers.Real))
-    return next((kind for base, kind in kinds if issubclass(type_, base)), type_)
-
-
 def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels that are objects as an array of their type if all are numbers or all are booleans; several types are an error."""
-    if labels.dtype != object or not len(labels):
+    """Labels that are objects as an array of their type if all are numbers or all are booleans."""
+    if labels.dtype != object or not all(isinstance(label, numbers.Real | np.bool_) for label in labels):
         return labels
-    types = set(map(type, labels.tolist()))
-    kinds = {_kind(type_) for type_ in types}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(type_.__name__ for type_ in types))
-        raise ValueError(f"labels of the types {names} are mixed: use one type for all classes.")
-    return np.array(labels.tolist()) if kinds <= {bool, numbers.Real} else labels
+    return np.array(labels.tolist())
 
 
 # Votes

@@ -6,14 +6,12 @@ their results by partition, so that they do not depend on which worker has which
 workers from their graph. Without a `distributed.Client` the partitions are loaded into one holder in this process.
 """
 
-import ctypes
 import os
 import pickle
-import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property, partial, reduce
 from itertools import count
 from operator import add
@@ -41,15 +39,12 @@ from marmix.engines.rows import Engine, Rows, encoded, slices
 _JOINED = 2**16
 # Rows whose moments are computed together.
 _CHUNK = 2**15
-# Seconds between checks of tasks that are not finished, and for which a cluster may have no worker.
-_POLL, _PATIENCE = 1.0, 60.0
+# Seconds between checks of whether a worker that does not reply has died.
+_POLL = 1.0
 # How often the rows of lost workers are recomputed during one call.
 _ATTEMPTS = 10
 # Workers in the same process take turns, because they share the number of BLAS threads.
 _TURN = Lock()
-# Options of the GNU allocator, from malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
 Calls = list[tuple[str, tuple[Any, ...]]]  # method names with their arguments
 
 
@@ -145,27 +140,6 @@ def _weighted(loaded: tuple[Any, ...], coded: bool, classes: NDArray[Any]) -> tu
     return X[weight > 0], z[weight > 0], weight[weight > 0], None if asked is None else asked[weight > 0]
 
 
-@contextmanager
-def _memory_kept() -> Iterator[None]:
-    """Keep freed memory in the process.
-
-    Dask makes its workers return it at once (`MALLOC_TRIM_THRESHOLD_`), and a pass would spend most of its time on allocation.
-    """
-    threshold = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    set_by_dask = threshold.isdecimal() and sys.platform == "linux"
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if set_by_dask else None
-    if mallopt is None:
-        yield
-        return
-    mallopt(_M_MMAP_THRESHOLD, 2**25)
-    mallopt(_M_TRIM_THRESHOLD, 2**26)
-    try:
-        yield
-    finally:
-        mallopt(_M_TRIM_THRESHOLD, int(threshold))
-        mallopt(_M_MMAP_THRESHOLD, 2**17)
-
-
 class Holder:
     """The shards of a worker, processed by `threads` threads; by default as many as the Dask worker has."""
 
@@ -196,7 +170,7 @@ class Holder:
                 result = None if self._shards[i].empty else getattr(self._shards[i], method)(*args, *last)
             return result
 
-        with nullcontext() if self._limited else _TURN, _memory_kept():
+        with nullcontext() if self._limited else _TURN:
             results = ordered(lambda: perform_on, list(self._shards), self._threads)
         return {i: result for i, result in zip(self._shards, results, strict=True) if result is not None}
 
@@ -314,12 +288,6 @@ class Holders:
             self._handles = alive + pending
         raise RuntimeError(f"Workers were lost {_ATTEMPTS} times in one pass over the rows: see their logs.")
 
-    def release(self) -> None:
-        """Free the rows on the workers."""
-        if self._actors:
-            self._client.cancel(self._actors)
-            self._actors.clear()
-
     def _load(self, indices: list[int]) -> list[_Handle]:
         """Compute partitions and create holders for them."""
         parts, client = [self._parts[i] for i in indices], self._client
@@ -330,32 +298,29 @@ class Holders:
             shards = self._shards_of({i: _length(part) for i, part in loaded.items()})
             rows = [[loaded[i] for i in self._shards[shard]] for shard in shards]
             return [_Handle(shards, None, Holder(shards, rows, available()))]
+        from distributed import wait
+
         # no optimisation per call, so that tasks keep their keys and workers can reuse results that they still have
         loaded = dict(zip(indices, client.compute(parts, optimize_graph=False), strict=True))
-        lengths = client.gather(self._finished(client.map(_length, list(loaded.values()))))
+        lengths = client.gather(client.map(_length, list(loaded.values())))
         assigned = self._assigned(loaded, self._shards_of(dict(zip(indices, lengths, strict=True))))
         actors = []
         for address, shards in assigned.items():
             rows = [[loaded[i] for i in self._shards[shard]] for shard in shards]
             actors.append(client.submit(Holder, shards, rows, workers=[address], allow_other_workers=True, actor=True))
         self._actors += actors
-        return [_Handle(*pair) for pair in zip(assigned.values(), self._finished(actors), strict=True)]
+        wait(actors)  # type: ignore[no-untyped-call]
+        return [_Handle(*pair) for pair in zip(assigned.values(), actors, strict=True)]
 
     def _shards_of(self, lengths: dict[int, int]) -> list[int]:
-        """The shards of partitions with these lengths, which must be the same each time they are computed."""
+        """The shards of partitions with these lengths."""
         if not self.lengths:
             self.lengths, self._shards = lengths, joined(list(lengths.values()), self._most)
-        for i, length in lengths.items():
-            if length != self.lengths[i]:
-                raise RuntimeError(
-                    f"A lost partition had {length} rows instead of {self.lengths[i]} when it was computed again: "
-                    "let X and y come from tasks that always return the same rows, or persist them."
-                )
         return [i for i, partitions in enumerate(self._shards) if partitions[0] in lengths]
 
     def _assigned(self, loaded: dict[int, Any], shards: list[int]) -> dict[str, list[int]]:
         """Shards by worker: where the rows are, as long as no worker gets more than its share."""
-        self._require_worker()
+        self._client.wait_for_workers(1)
         threads: dict[str, int] = self._client.nthreads()
         homes = self._client.who_has(list(loaded.values()))
         share = sum(self.lengths[i] for i in loaded) / sum(threads.values())
@@ -368,30 +333,6 @@ class Holders:
             load[address] += rows
             assigned.setdefault(address, []).append(shard)
         return assigned
-
-    def _finished(self, futures: list[Any]) -> list[Any]:
-        """Wait for futures, as long as there are workers to compute them."""
-        from distributed import CancelledError, wait
-
-        while True:
-            try:
-                wait(futures, timeout=_POLL)  # type: ignore[no-untyped-call]
-                return futures
-            except TimeoutError:
-                self._require_worker()
-            except CancelledError as error:
-                raise RuntimeError(
-                    "Rows were lost with a worker, and Dask cannot compute them again, as they were scattered. "
-                    "Let X and y come from files or from tasks, and fit again."
-                ) from error
-
-    def _require_worker(self) -> None:
-        try:
-            self._client.wait_for_workers(1, timeout=_PATIENCE)
-        except TimeoutError:
-            raise RuntimeError(
-                f"The cluster has had no worker for {_PATIENCE:g} seconds: start one, and fit again."
-            ) from None
 
 
 def _length(loaded: tuple[Any, ...]) -> int:
@@ -440,19 +381,14 @@ class ClusterEngine(Engine):
         workers = available() if block.x.shape[1] >= MANY_ROWS else 1
         return NumpyEngine.of_block(block, self.frame, self.covariates, workers)
 
-    def release(self) -> None:
-        """Free the rows on the workers."""
-        self._holders.release()
-
 
 class ClusterRows(Rows):
-    """Rows of a Dask collection; with labels they are held on the workers until `release` or the end of this object."""
+    """Rows of a Dask collection; with labels they are on the workers as long as this object or its engine."""
 
     def __init__(self, X: Any):
         super().__init__(X)
         self._x, self._lengths = _partitions(X)
         self._holders: Holders | None = None
-        self._engine: ClusterEngine | None = None
 
     def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
         _refuse_votes(y)
@@ -515,13 +451,7 @@ class ClusterRows(Rows):
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> ClusterEngine:
         holders, self._holders = self._encoded_holders(), None
-        self._engine = ClusterEngine(holders, frame, covariates)
-        return self._engine
-
-    def release(self) -> None:
-        if self._engine is not None:
-            self._engine.release()
-            self._engine = None
+        return ClusterEngine(holders, frame, covariates)
 
 
 def _delayed(function: Callable[..., Any], **options: Any) -> Any:

@@ -268,10 +268,6 @@ class Rows(ABC):
         """Whether the label of some row was missing."""
         return self.asked is not None or bool(self.moments.weight[-1] > 0.0)
 
-    def release(self) -> None:
-        """Free what a fit has stored with the rows, once it is finished."""
-        return
-
 
 def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, NDArray[Any], Array | None]:
     """Codes of the labels, the classes (those given, or those found among the labels), and shares of votes."""

@@ -286,7 +286,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         )
         del objective
         attributes = fitted_attributes(model, rows, held_out(model))
-        rows.release()
         if not fit.converged:
             warnings.warn(
                 f"The fit did not converge: {fit.reason}. Raise max_iter, try n_init, or simplify the model "

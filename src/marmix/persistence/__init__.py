@@ -7,7 +7,6 @@ numbers and text only: loading a file never runs code from it.
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> again.predict([[1.0], [5.0]])
     array([0, 1])
     """
-    return _read(Path(path))[0]
+    return _read(path)[0]
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -143,22 +142,18 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> content["class"], content["classes"], content["about"]
     ('MARGaussianMixture', [0, 1], {'study': 'pilot'})
     """
-    return _read(Path(path))[1]
+    return _read(path)[1]
 
 
-def _read(path: Path) -> tuple[Any, dict[str, Any]]:
+def _read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """The model in a file, and its description."""
-    if path.exists() and not path.is_file():  # reading a pipe would block
-        raise ContainerError(f"{str(path)!r} is not a file: give the path of a saved model.")
     with open(path, "rb") as file, np.errstate(all="ignore"):
         try:
             header = read(file)
             model = estimator_of(header["model"])
             return model, {key: header[key] for key in header if key not in ("model", "arrays")} | input_of(model)
         except Exception as error:  # damaged contents can raise anything
-            reason = str(error)
+            reason = " ".join(str(error).split())[:300]
             if not isinstance(error, ContainerError):
-                reason = (
-                    f"it is damaged, or not a saved model ({type(error).__name__}: {' '.join(reason.split())[:200]})."
-                )
-            raise ContainerError(f"{str(path)!r} cannot be loaded: {reason}") from error
+                reason = f"it is damaged, or not a saved model ({type(error).__name__}: {reason})."
+            raise ContainerError(f"{os.fspath(path)!r} cannot be loaded: {reason}") from error

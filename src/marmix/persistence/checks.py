@@ -147,10 +147,6 @@ def labels(value: Any, sizes: dict[str, int]) -> NDArray[Any]:
 
 def names(value: Any, sizes: dict[str, int]) -> NDArray[Any]:
     """An array with the names of the d features."""
-    if not isinstance(value, np.ndarray) or value.shape != (sizes["d"],) or not all(map(_is_text, value)):
+    if value.shape != (sizes["d"],) or not all(isinstance(name, str) for name in value):
         raise ValueError(f"not an array of {sizes['d']} names")
-    return value
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return np.asarray(value)

@@ -5,7 +5,6 @@ Classes are looked up by name in these tables: nothing in a file is imported, ca
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,18 +80,9 @@ def _mixture(kind: Any, theta: Any, size: int, n_classes: int, covariance_type: 
 
 
 def _regression(kind: Any, theta: Any, size: int, n_classes: int, information: Any, **fields: Any) -> Any:
-    products = size * (size + 1) // 2 if fields.get("degree") == 2 else 0
-    if theta.shape[1] != 1 + size + products:
-        raise ContainerError("its number of coefficients does not fit its features.")
     scores = kind(size, n_classes, **fields)
     scores.information = information
     return scores
-
-
-def _trees(theta: Trees, size: int, n_classes: int, categories: dict[int, list[Any]]) -> TreeScores:
-    if (np.diff(theta.first_code) < 0).any():
-        raise ContainerError("the categories of its splits overlap.")
-    return TreeScores(size, n_classes, categories)
 
 
 _AXES = Record(Frame, {"centre": floats("d"), "whitener": floats("dd", "d")})
@@ -137,7 +127,10 @@ SCORES: dict[type, ScoreFormat] = {
         Record(KernelFrame, _KERNEL_AXES), floats("Vp"), partial(_regression, KernelScores), _PENALTY
     ),
     MARBoostingClassifier: ScoreFormat(
-        Record(UserAxes, {"centre": floats("d")}), Record(Trees, _TREES), _trees, {"categories": of(dict)}
+        Record(UserAxes, {"centre": floats("d")}),
+        Record(Trees, _TREES),
+        lambda theta, size, n_classes, categories: TreeScores(size, n_classes, categories),
+        {"categories": of(dict)},
     ),
 }
 
@@ -251,13 +244,13 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         return state
     check_is_fitted(estimator)
     if kind in SCORES:
-        return state | {"fitted": _model_state(estimator.model_, SCORES[kind])}
-    if kind is MARClassifierCV:
-        attributes = {name: getattr(estimator.selection_, field) for name, field in _COMPARISON.items()}
-        attributes["estimators_"] = {name: state_of(est) for name, est in attributes["estimators_"].items()}
-        return state | {"fitted": attributes}
-    attributes = {name: getattr(estimator, name) for name in ATTRIBUTES[kind] if hasattr(estimator, name)}
-    return state | {"fitted": attributes}
+        values = _model_state(estimator.model_, SCORES[kind])
+    elif kind is MARClassifierCV:
+        values = {name: getattr(estimator.selection_, field) for name, field in _COMPARISON.items()}
+        values["estimators_"] = {name: state_of(est) for name, est in values["estimators_"].items()}
+    else:
+        values = {name: getattr(estimator, name) for name in ATTRIBUTES[kind] if hasattr(estimator, name)}
+    return state | {"fitted": values}
 
 
 def estimator_of(state: Any) -> Any:
@@ -281,9 +274,7 @@ def estimator_of(state: Any) -> Any:
         return estimator
     attributes = checked(values, ATTRIBUTES[kind], {})
     if kind is MARClassifierCV:
-        by_field: dict[str, Any] = {field: attributes.get(name) for name, field in _COMPARISON.items()}
-        estimator.selection_ = Comparison(**by_field)
-        _check_candidates(estimator.selection_)
+        estimator.selection_ = _comparison({field: attributes[name] for name, field in _COMPARISON.items()})
         return estimator
     for key, value in attributes.items():
         if key in values:
@@ -308,21 +299,19 @@ def input_of(model: Any) -> dict[str, Any]:
 
 def _pipeline(steps: list[tuple[str, Any]]) -> Pipeline:
     pipeline = Pipeline(steps)
-    fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
-    if any(len(a.get_feature_names_out()) != b.n_features_in_ for a, b in pairwise(fitted)):
-        raise ContainerError("the numbers of features of its steps do not agree.")
     if len(steps) > 1 and hasattr(pipeline[-1], "feature_names_in_"):  # the classifier was fitted to a frame
         pipeline[:-1].set_output(transform="pandas")
     return pipeline
 
 
-def _check_candidates(selection: Comparison) -> None:
-    candidates, numbers = selection.estimators, list(range(len(selection.classes)))
-    for candidate in candidates.values():
-        if candidate.n_features_in_ != selection.n_features or candidate.classes_.tolist() != numbers:
-            raise ContainerError("the features or classes of its candidates do not agree.")
-    if list(candidates) != list(selection.weights):
+def _comparison(fields: dict[str, Any]) -> Comparison:
+    taken = fields["n_features"], list(range(len(fields["classes"])))
+    candidates = fields["estimators"]
+    if any((fit.n_features_in_, fit.classes_.tolist()) != taken for fit in candidates.values()):
+        raise ContainerError("the features or classes of its candidates do not agree.")
+    if list(candidates) != list(fields["weights"]):
         raise ContainerError("'weights_' are not those of its candidates.")
+    return Comparison(**fields)
 
 
 def _model_state(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:

@@ -190,7 +190,6 @@ def sample_of(rows: Rows, frame: Frame, covariates: Covariates) -> Sample:
         first = np.concatenate([[0], np.cumsum(engine.counts[:-1])])
         order = order[np.concatenate([a + group for a, group in zip(first, places, strict=True)])]
         numbers = order if rows.kept is None else rows.kept[order]
-    rows.release()
     return Sample(x, z, len(rows.classes), weight, v, numbers)
 
 
