@@ -50,7 +50,9 @@ def test_a_logistic_regression_is_drawn_along_its_coefficients(simulate):
     found = shown(fit, data.X, data.y)
     assert abs(np.corrcoef(found.points[:, 0], fit.decision_function(data.X))[0, 1]) == pytest.approx(1.0, abs=1e-8)
     odds = found.scores[1] - found.scores[0]
-    np.testing.assert_allclose(odds, odds[:1], atol=1e-6)  # every row is on the side of its own prediction
+    np.testing.assert_allclose(
+        odds, np.broadcast_to(odds[:1], odds.shape), atol=1e-6
+    )  # every row is on the side of its own prediction
     assert not found.ellipses
 
 

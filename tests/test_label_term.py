@@ -301,7 +301,7 @@ def test_curve_and_bootstrap(masked):
     result = MARGaussianMixture(delta={1: 1.5}).fit(X, y).inference(X, y)
     curve = result.missingness_curve([0.2])
     assert curve.lower[0] < np.mean(y < 0) < curve.upper[0] + 0.1
-    assert len(result.bootstrap(39, random_state=0).estimates) == 39
+    assert len(result.bootstrap(3, random_state=0).estimates) == 3
 
 
 # What is refused.

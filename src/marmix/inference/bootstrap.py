@@ -110,7 +110,7 @@ def bootstrap(
     random_state: Any = None,
 ) -> Bootstrap:
     """Refit to resampled rows; see `Inference.bootstrap`."""
-    seeds = seed_sequence(random_state).spawn(check_count("n_resamples", n_resamples, 39))
+    seeds = seed_sequence(random_state).spawn(check_count("n_resamples", n_resamples, 2))
     if statistic is None:
         params, names = fitted.values, fitted.parameters.names
     else:

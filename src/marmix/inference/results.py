@@ -434,7 +434,7 @@ class Inference:
         Parameters
         ----------
         n_resamples : int, default=999
-            Number of resamples, 39 or more. Rows are drawn with replacement. Weights count rows: as many rows are drawn as the
+            Number of resamples. Rows are drawn with replacement. Weights count rows: as many rows are drawn as the
             weights sum to (rounded), each with probability proportional to its weight.
         statistic : callable or None
             ``statistic(estimator)`` returns a number or an array to bootstrap instead of the parameters. The estimator
