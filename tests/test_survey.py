@@ -35,7 +35,7 @@ def look(tmp_path):
     def run(frame, agree=False, **options):
         path = tmp_path / "trees.csv"
         frame.to_csv(path, index=False)
-        given = Options(data=path, label="kind", command=["marmix", "fit", str(path)], **options)
+        given = Options(**{"data": path, "label": "kind", "command": ["marmix", "fit", str(path)]} | options)
         try:
             return survey(read(path), given, lambda doubts: agree)
         except Doubtful as doubtful:
@@ -289,3 +289,6 @@ def test_what_marmix_added_earlier_is_no_feature_and_its_labels_keep_where_they_
     assert (plan.rows.codes[source == "imputed"] == -1).all()
     assert (plan.rows.missing == (source != "given")).all()
     assert (plain.rows.missing == (plain.rows.codes < 0)).all()
+    by_vote = look(after.assign(other=""), label=None, votes=["kind", "other"])
+    assert (by_vote.rows.codes == plan.rows.codes).all()
+    assert (by_vote.rows.missing == plan.rows.missing).all()

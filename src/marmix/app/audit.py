@@ -104,7 +104,7 @@ def opened(request: Request, progress: Progress) -> Folder:
     require_libraries()
     files = saved.Request(model=request.results / "model.marmix", data=request.results / "imputed.csv")
     model, table = saved.opened(files, progress)
-    table, source = own_columns(table, model.fact("label"))
+    table, source = own_columns(table, model.fact("label") or next(iter(model.fact("votes")), None))
     rows, _, _ = model.rows(files, table)
     return Folder(request, model, table, replace(rows, source=source), np.flatnonzero(rows.complete))
 

@@ -269,7 +269,7 @@ class Plan:
 def own_columns(table: Table, label: str | None) -> tuple[Table, NDArray[Any] | None]:
     """A table without the columns that marmix adds, and where its labels are from.
 
-    Labels that were audited or asked for are in the label column then, and imputed ones are not.
+    Labels that were audited or asked for are in the label column then, or the first column of votes, and imputed ones are not.
     """
     label_column, source_column = f"{PREFIX}label", f"{PREFIX}source"
     ours, source = [name for name in table.names if name.startswith(PREFIX)], None
@@ -293,7 +293,7 @@ def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lam
 
     If questions are left, `agree` says whether to go on with the remedies; if not, `Doubtful` is raised.
     """
-    table, source = own_columns(table, options.label)
+    table, source = own_columns(table, options.label or next(iter(options.votes), None))
     preparation = _preparation(options, options.columns(table))
     columns = preparation.examine(table.data)
     doubts = Doubts(options, list(_doubts(table, options, columns)))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+_ON_HOST = (np.ndarray, np.generic)
 LARGEST = 1e150  # number of a feature: its square, and sums of many squares, do not overflow
 LEAST_SPREAD = 1e-11  # of the numbers of a feature, as a share of the largest: less is lost to rounding
 
@@ -21,7 +22,7 @@ _RUN = 4096
 
 def namespace(array: Any) -> Any:
     """The array API namespace of an array."""
-    if isinstance(array, np.ndarray | np.generic):
+    if isinstance(array, _ON_HOST):
         return np
     if hasattr(array, "__array_namespace__") and not type(array).__module__.startswith("cupy"):
         return array.__array_namespace__()
@@ -37,7 +38,7 @@ def namespace(array: Any) -> Any:
 
 def on_host(array: Any) -> bool:
     """Whether this is a NumPy array, so that code may branch on its values."""
-    return isinstance(array, np.ndarray | np.generic)
+    return isinstance(array, _ON_HOST)
 
 
 def detached(array: Any) -> Any:

@@ -49,7 +49,7 @@ class Frame:
         if on_host(X):
             if self.factors is not None:
                 return np.ascontiguousarray(((X - self.centre) * self.factors).T)
-            return np.asarray(self.whitener @ (X - self.centre).T)
+            return np.asarray(self._matrices[0] @ (X - self.centre).T)
         x = X - like(self.centre, X)
         return like(self.whitener, X) @ x.T if self.factors is None else (x * like(self.factors, X)).T
 

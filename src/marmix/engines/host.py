@@ -16,7 +16,7 @@ from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments, group_moments, merged
-from marmix.core.workers import available, ordered
+from marmix.core.workers import available, one_thread, ordered
 from marmix.engines.checks import (
     check_finite,
     check_lengths,
@@ -128,6 +128,16 @@ class NumpyEngine(HostEngine):
         self.x, self.cuts, self.weight, self.v = block.x, np.array(block.cuts), block.weight, block.covariates
         self._count()
         return self
+
+    @cached_property
+    def _whole(self) -> Block:
+        return Block(self.x, self.cuts.tolist(), self.weight, self.v, space=[], only=True)
+
+    def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
+        if self.shares_spaces or self._extent > block_rows(width):
+            return super().total(function, *args, width=width)
+        with one_thread(), np.errstate(all="ignore"):
+            return function(self._whole, *args)
 
     def _count(self) -> None:
         ends = [*self.cuts.tolist(), self.x.shape[1]]

@@ -6,6 +6,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,17 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.core.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
+from marmix.core.arrays import (
+    LARGEST,
+    Array,
+    namespace,
+    on_cluster,
+    on_device,
+    on_host,
+    to_host,
+    to_host_or_refuse,
+    unmasked,
+)
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
 from marmix.core.files import open_array
 from marmix.core.frames import Covariates, Frame
@@ -50,6 +61,7 @@ from marmix.inference.sensitivity import (
 from marmix.inference.simulation import refit
 from marmix.selection.held_out import Sample, choose_weight, sample_of
 
+_AT_ONCE = 8192  # values in rows that are predicted without blocks and threads
 _CHECKED = 20_000  # most rows for the checks of the mechanism
 OTHER_ROWS = "These are not the rows of the fit: the intervals do not include its uncertainty, only the draw of labels."
 HELD = "Some parameters are at a limit or not determined by the data, and were held at the fit: the intervals are too narrow."
@@ -142,23 +154,23 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     link: str | None
     _only_squares = False  # whether the fit needs no products of features
     model_: FittedModel
-    classes_: Any = FromModel(lambda model: model.classes)
-    n_features_in_: Any = FromModel(lambda model: model.n_features)
-    feature_names_in_: Any = FromModel(lambda model: model.features, optional=True)
-    mechanism_: Any = FromModel(lambda model: model.mechanism)
+    classes_: Any = FromModel(attrgetter("classes"))
+    n_features_in_: Any = FromModel(attrgetter("n_features"))
+    feature_names_in_: Any = FromModel(attrgetter("features"), optional=True)
+    mechanism_: Any = FromModel(attrgetter("mechanism"))
     alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
     shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
     share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
     delta_: Any = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
-    mechanism_weight_: Any = FromModel(lambda model: model.tempering)
-    loglik_: Any = FromModel(lambda model: model.loglik)
-    loglik_ignorable_: Any = FromModel(lambda model: model.loglik_ignorable)
-    loglik_missing_: Any = FromModel(lambda model: model.loglik_missing)
-    trace_: Any = FromModel(lambda model: model.trace)
-    converged_: Any = FromModel(lambda model: model.converged)
-    n_iter_: Any = FromModel(lambda model: model.n_iter)
-    n_passes_: Any = FromModel(lambda model: model.n_passes)
-    notes_: Any = FromModel(lambda model: model.sentences)
+    mechanism_weight_: Any = FromModel(attrgetter("tempering"))
+    loglik_: Any = FromModel(attrgetter("loglik"))
+    loglik_ignorable_: Any = FromModel(attrgetter("loglik_ignorable"))
+    loglik_missing_: Any = FromModel(attrgetter("loglik_missing"))
+    trace_: Any = FromModel(attrgetter("trace"))
+    converged_: Any = FromModel(attrgetter("converged"))
+    n_iter_: Any = FromModel(attrgetter("n_iter"))
+    n_passes_: Any = FromModel(attrgetter("n_passes"))
+    notes_: Any = FromModel(attrgetter("sentences"))
     transduction_: Any = NotKept(
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
@@ -176,7 +188,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
-        checked: Any = clone(self) if reset else self  # a fit that fails leaves this estimator as it was
+        checked: Any = type(self)() if reset else self  # a fit that fails leaves this estimator as it was
         rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
@@ -187,7 +199,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         )
         rows.only_squares = self._only_squares
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
-        check_width(self.get_params(), d, len(rows.X) if isinstance(rows, HostRows) else None)
+        check_width(vars(self), d, len(rows.X) if isinstance(rows, HostRows) else None)
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
         mean, covariance = rows.moments.overall()
         variance = covariance if covariance.ndim == 1 else np.diag(covariance)
@@ -325,6 +337,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         self, X: Any, function: Callable[..., Any], shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float
     ) -> Any:
         """Apply a function to the rows, block by block; the result has shape (n, *shape)."""
+        small = type(X) is np.ndarray and X.dtype == float and X.ndim == 2 and 0 < X.size <= _AT_ONCE
+        if small and out is None and np.abs(X).max() <= LARGEST:  # not of NaN
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return np.ascontiguousarray(function(X), dtype)
         return _map_rows(self.model_, self._rows_of(X), function, shape=shape, out=out, dtype=dtype)
 
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
@@ -364,12 +380,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             Rows sum to one.
         """
         check_is_fitted(self)
-
-        def proba(x: Any) -> Any:
-            log_proba = log_tau(self.model_.posterior(x))
-            return namespace(log_proba).exp(log_proba).T
-
-        return self._map(X, proba, (len(self.classes_),), out)
+        return self._map(X, lambda x: self.model_.posterior(x).tau.T, (len(self.classes_),), out)
 
     def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
         """The most probable class of each row, (n,).

@@ -286,7 +286,7 @@ class MARGaussianMixture(MARClassifier):
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters that cannot be used."""
-        check_parameters(self.get_params())
+        check_parameters(vars(self))
         check_init(self.init, "covariances")
 
     @property

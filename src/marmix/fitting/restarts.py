@@ -98,8 +98,7 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
         no_effect = (0.0,) * len(mechanism.label)
         all_starts.append((null.theta, _values_of(null.mechanism) | {"delta": no_effect}))
     fit = _best_fit(objective, all_starts, mechanism, search, halving=several)
-    nested = automatic and _few_labels(objective, first, mechanism, _FEW)
-    for submodel in _submodels(objective, labelled, fit.mechanism, by_labels) if nested else ():
+    for submodel in _submodels(objective, labelled, fit.mechanism, by_labels) if several else ():
         if submodel.objective > fit.objective:
             with one_thread(), np.errstate(all="ignore"):
                 higher = _climb(objective, submodel, search, search.max_iter)
