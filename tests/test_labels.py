@@ -11,7 +11,6 @@ from sklearn.metrics import accuracy_score
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, save
 from marmix.app.labels import labels_of
-from marmix.app.progress import Progress
 from marmix.app.reading import Table
 from marmix.app.saved import Request, evaluate_file
 from marmix.core.labels import (
@@ -28,6 +27,7 @@ from marmix.core.labels import (
 from marmix.datasets import hide_labels
 from marmix.evaluation import PartialLabelKFold
 from marmix.io import to_memmap
+from marmix.terminal import Progress
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -25,7 +25,6 @@ from marmix import (
 )
 from marmix.app.fit import fit_file
 from marmix.app.labels import labels_of
-from marmix.app.progress import Progress
 from marmix.app.reading import Table
 from marmix.app.saved import Request, evaluate_file
 from marmix.app.survey import Options
@@ -45,6 +44,7 @@ from marmix.inference.bootstrap import _weights
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
 from marmix.selection.evidence import Evidence
 from marmix.selection.held_out import folds_of_copies
+from marmix.terminal import Progress
 
 ESTIMATORS = {
     "mixture": MARGaussianMixture(),
