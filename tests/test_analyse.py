@@ -258,7 +258,7 @@ def test_sets_hold_the_given_label_or_the_true_class_of_most_rows(fit, tmp_path)
 def rows_compared():
     """Rows, a comparison of candidates with and without the mechanism, and the settings of the comparison."""
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
-    sample = models.Sample(np.arange(200), drawn.data, drawn.target, drawn.target)
+    sample = models.Sample(np.arange(200), drawn.data, drawn.target, drawn.target, drawn.target < 0)
     ways = {"mechanism": 1.0, "ignored": 0.0}
     grid = {
         f"{name}, {way}": kind(mechanism_weight=weight, link="logit", n_init=1)
