@@ -39,7 +39,7 @@ from marmix.evaluation import (
     roc_auc,
 )
 from marmix.evaluation.pseudo_labels import pseudo_labels
-from marmix.inference.bootstrap import _rows
+from marmix.inference.bootstrap import _weights
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
 from marmix.selection.evidence import Evidence
 from marmix.selection.held_out import folds_of_copies
@@ -163,17 +163,13 @@ def test_the_sandwich_adds_the_scores_of_a_row_before_the_outer_product(estimato
 
 def test_the_bootstrap_draws_rows_with_all_their_votes():
     result = MARGaussianMixture().fit(X, VOTES).inference(X, VOTES)
-    rows, z, weight = _rows(result.fitted, "nonparametric", np.random.default_rng(0))
-    np.testing.assert_array_equal(z, COPIES.z)
-    np.testing.assert_array_equal(rows, X[COPIES.rows])
+    weight = _weights(result.fitted, np.random.default_rng(0))
     times = weight / COPIES.share
     np.testing.assert_allclose(times, np.round(times), atol=1e-9)
     counts = np.bincount(COPIES.rows, weight)
     np.testing.assert_allclose(times, counts[COPIES.rows], atol=1e-9)
     assert counts.sum() == pytest.approx(len(X))
     assert len(np.unique(np.round(counts))) > 2
-    with pytest.raises(ValueError, match="nonparametric"):
-        result.bootstrap(20, kind="parametric")
     with pytest.raises(ValueError, match="bootstrap=False"):
         result.test_informative(bootstrap=True)
 
