@@ -52,7 +52,7 @@ def warned(summary):
     return " ".join(f"{caution['text']} {caution['advice']}" for caution in summary["cautions"])
 
 
-@pytest.mark.parametrize(("options", "one_sided"), [({}, False), ({"rate": 0.4, "side": 1}, True)])
+@pytest.mark.parametrize(("options", "one_sided"), [({}, False), ({"rate": 0.55, "measure": "signed-margin"}, True)])
 def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, options, one_sided):
     _, summary, _ = fit(rows(600, **options)[0], "--model", "mixture")
     assert ("on one side of the boundary" in warned(summary)) is bool(summary["missingness"]["doubts"]) is one_sided
