@@ -494,7 +494,7 @@ def _sweep(case: Case) -> Sensitivity | None:
     tau, (code, counts) = posterior.central[unlabelled], case.represents
     k = int((case.given + counts @ tau).argmin())
     result = sensitivity(
-        Sweep.of(pattern_mixture(tau, k, delta), case.given, k, delta, case.model.classes, counts, code),
+        Sweep(pattern_mixture(tau, k, delta), case.given, k, delta, case.model.classes, counts, code),
         draw=lambda rng: posterior.draw(rng)[unlabelled],
         n_draws=_DRAWS,
     )
