@@ -22,6 +22,14 @@ from marmix.datasets import make_mar_mixture
 from marmix.estimators.doubts import label_term, one_sided
 
 UNEQUAL = {"means": [[0.0, 0.0], [2.0, 0.0]], "covariances": [np.eye(2), [[2.0, 0.8], [0.8, 0.7]]]}
+
+
+def lost_on_one_side(log_tau):
+    """The squared margin where the second class is more probable; elsewhere a value at which no label is lost."""
+    tau = np.exp(log_tau)
+    return np.where(tau[:, 1] > tau[:, 0], (tau[:, 1] - tau[:, 0]) ** 2, 100.0)
+
+
 RIGHT = {
     "Gaussian, 300 rows": {"n_samples": 300, "rate": 0.5},
     "Gaussian, 1000 rows": {"n_samples": 1000},
@@ -35,7 +43,7 @@ RIGHT = {
     "Gamma, completely at random": {"n_samples": 1000, "distribution": "gamma", "link": None, "rate": 0.6},
 }
 WRONG = {
-    "hard rows on one side": ({"n_samples": 1000, "side": 1, "rate": 0.4}, None),
+    "hard rows on one side": ({"n_samples": 1000, "measure": lost_on_one_side, "slope": -6.0, "rate": 0.4}, None),
     "one side of the boundary": ({"n_samples": 1000, "measure": "signed-margin", "rate": 0.55}, None),
     "because of the label, 3.5": ({"n_samples": 1000, "rate": 0.0}, (0.4, 0.7)),
     "because of the label, 13": ({"n_samples": 1000, "rate": 0.0}, (0.3, 0.85)),

@@ -51,11 +51,11 @@ from marmix import MARClassifierCV, evaluation
 from marmix.app.cautions import FEW, Grounds, cautions, verdict
 from marmix.app.findings import Caution, Interval
 from marmix.app.fit import fit_file
-from marmix.app.progress import Progress
 from marmix.app.survey import Options
 from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable
+from marmix.terminal import Progress
 
 
 class Family(NamedTuple):

@@ -130,7 +130,9 @@ def magic(seed):
 
 def gaussian(hide, seed, separation=2.0):
     """Two Gaussian classes; `hide(y, tau, rng)` returns the labels that are left."""
-    bunch = make_mar_mixture(4600, n_features=4, separation=separation, rate=0.0, random_state=seed)
+    bunch = make_mar_mixture(
+        4600, n_features=4, distribution=("gaussian", {"separation": separation}), rate=0.0, random_state=seed
+    )
     y = bunch.target_true
     return rows_of(bunch.data, hide(y[:600], bunch.posterior[:600], np.random.default_rng(seed)), y)
 

@@ -52,7 +52,7 @@ def warned(summary):
     return " ".join(f"{caution['text']} {caution['advice']}" for caution in summary["cautions"])
 
 
-@pytest.mark.parametrize(("options", "one_sided"), [({}, False), ({"rate": 0.4, "side": 1}, True)])
+@pytest.mark.parametrize(("options", "one_sided"), [({}, False), ({"rate": 0.55, "measure": "signed-margin"}, True)])
 def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, options, one_sided):
     _, summary, _ = fit(rows(600, **options)[0], "--model", "mixture")
     assert ("on one side of the boundary" in warned(summary)) is bool(summary["missingness"]["doubts"]) is one_sided
@@ -258,7 +258,7 @@ def test_sets_hold_the_given_label_or_the_true_class_of_most_rows(fit, tmp_path)
 def rows_compared():
     """Rows, a comparison of candidates with and without the mechanism, and the settings of the comparison."""
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
-    sample = models.Sample(np.arange(200), drawn.data, drawn.target, drawn.target)
+    sample = models.Sample(np.arange(200), drawn.data, drawn.target, drawn.target, drawn.target < 0)
     ways = {"mechanism": 1.0, "ignored": 0.0}
     grid = {
         f"{name}, {way}": kind(mechanism_weight=weight, link="logit", n_init=1)

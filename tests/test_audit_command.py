@@ -195,7 +195,7 @@ def test_the_hardest_rows_are_uncertain_and_different_and_leave_the_interval_alo
 
 
 def test_an_audited_classifier_is_saved_whole(tmp_path):
-    rows = make_mar_mixture(300, n_classes=3, separation=2.0, random_state=0)
+    rows = make_mar_mixture(300, n_classes=3, random_state=0)
     clf = MARLogisticRegression().fit(rows.data, rows.target)
     one = Audit(clf, rows.data, rows.target)
     classifier = one.record((rows.target_true[one.rows] + 1) % 3).classifier

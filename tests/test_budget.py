@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
-from marmix.app.facts import inference_of
+from marmix.app.facts import parameter_tests
 from marmix.app.models import Model
 from marmix.inference.fitted import too_many_parameters
 from marmix.inference.hypotheses import HypothesisTest
@@ -95,10 +95,10 @@ def test_more_parameters_than_rows_have_no_intervals_and_cost_no_matrix(wide, no
     assert f"{estimator.model_.n_parameters} parameters" in reason
     assert "120" in reason
     tracemalloc.start()
-    result = inference_of(Model(None, [estimator], np.arange(2)), X, y)
+    result = parameter_tests(Model(None, [estimator], np.arange(2)), X, y, [f"x{j}" for j in range(20)])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert reason in result
+    assert reason in result.reason
     assert peak < 4 * X.nbytes
 
 

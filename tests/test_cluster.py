@@ -8,13 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-import scipy.sparse
 from problems import PAPER
 from sklearn.base import clone
 
 from marmix import MARGaussianMixture, MARLogisticRegression, MARStudentMixture
-from marmix.core.frames import NO_COVARIATES
-from marmix.core.likelihood import block_sums
 
 pytestmark = pytest.mark.usefixtures("rows_as_given")
 
@@ -92,41 +89,25 @@ def gone(client):
     return True
 
 
-MODELS = {
-    "full": MARGaussianMixture(**PAPER),
-    "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
-    "ecm": MARGaussianMixture(covariance_type="diag", link="logit", solver="ecm", tol=1e-6),
-    "tempered": MARGaussianMixture(link="logit", mechanism_weight=0.0),
-    "covariates": MARGaussianMixture(link="logit", mechanism_features=[1]),
-    "student": MARStudentMixture(mechanism_features=[1]),
-    "logistic": MARLogisticRegression(link="logit"),
-    "ignorable logistic": MARLogisticRegression(link=None, degree=2),
-}
-
-
 @pytest.mark.parametrize(
-    "name",
+    "model",
     [
-        name if name in ("full", "logistic", "student") else pytest.param(name, marks=pytest.mark.long)
-        for name in MODELS
+        MARGaussianMixture(**PAPER, mechanism_features=[1]),
+        MARStudentMixture(covariance_type="tied", max_iter=5),
+        MARLogisticRegression(link="logit"),
     ],
+    ids=lambda model: type(model).__name__,
 )
-def test_estimates_are_those_of_numpy(client, rows, name):
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_estimates_are_those_of_numpy(client, rows, model):
     X, y = rows
-    here = clone(MODELS[name]).fit(X, y)
-    there = clone(MODELS[name]).fit(lazy(X), lazy(y))
+    here, there = clone(model).fit(X, y), clone(model).fit(lazy(X), lazy(y))
     agree(there, here)
     assert np.array_equal(there.transduction_.compute(), here.transduction_)
 
 
-def test_estimates_with_two_components_in_a_class_are_those_of_numpy(client, rows):
-    X, y = rows[0], np.where(rows[1] == 2, 0, rows[1])
-    model = MARGaussianMixture(link="logit", n_components={0: 2}, random_state=0)
-    agree(clone(model).fit(lazy(X), lazy(y)), clone(model).fit(X, y))
-
-
-@pytest.mark.parametrize("model", [MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit")])
-def test_estimates_from_many_rows_by_way_of_samples_are_those_of_numpy(client, simulate, model):
+def test_estimates_from_many_rows_by_way_of_samples_are_those_of_numpy(client, simulate):
+    model = MARGaussianMixture(link="logit")
     X, y, _ = simulate(n=40_000, d=2, seed=3)
     here, there = clone(model).fit(X, y), clone(model).fit(lazy(X, (15_000, 5_000, 20_000)), lazy(y, (20_000, 20_000)))
     agree(there, here)
@@ -154,35 +135,6 @@ def test_the_result_does_not_depend_on_where_the_rows_are(client, rows):
     assert same_bits(MARGaussianMixture(link="logit").fit(*held), reference)
     with dask.config.set(scheduler="synchronous"):  # no cluster at all
         assert same_bits(MARGaussianMixture(link="logit").fit(X, y), reference)
-
-
-def test_a_reply_may_take_longer_than_the_polling_interval(client, monkeypatch, rows):
-    X, y = lazy(rows[0]), lazy(rows[1])
-    reference = MARGaussianMixture(link="logit").fit(X, y)
-    monkeypatch.setattr(cluster, "_POLL", 1e-4)
-    assert same_bits(MARGaussianMixture(link="logit").fit(X, y), reference)
-
-
-def test_small_partitions_are_joined_and_large_ones_are_not():
-    assert cluster.joined([0, 0, 7], 5) == [[0, 1], [2]]
-    assert cluster.joined([7, 0, 2, 3, 1, 9, 0, 1], 5) == [[0, 1], [2, 3], [4], [5, 6], [7]]
-
-
-def test_threads_change_no_bit(rows):
-    X, y = rows
-    fit = MARGaussianMixture(link="logit").fit(X, y)
-    scores, frame = fit.model_.score_model, fit.model_.frame
-    args = cluster.Shared(7), scores.prepare(fit.model_.theta), fit.mechanism_
-    results = []
-    for threads in (1, 2, 5):
-        cuts = [slice(0, 1500), slice(1500, 1500), slice(1500, 5000)]
-        holder = cluster.Holder([0, 1, 2], [[(X[rows], y[rows], None, None)] for rows in cuts], threads)
-        steps = [("number", (False, fit.classes_)), ("enter", (frame, NO_COVARIATES)), ("share", (7, scores))]
-        holder.perform(steps, {})
-        sums = holder.perform([("total", (block_sums, scores.values_per_row(), *args))], {})
-        assert list(sums) == [0, 2]
-        results.append([sums[i].moments.by_component for i in (0, 2)])
-    assert all(np.array_equal(a, b) for result in results[1:] for a, b in zip(results[0], result, strict=True))
 
 
 def test_a_dataframe_brings_names_and_labels_of_any_kind(client, rows):
@@ -310,21 +262,14 @@ def test_data_that_cannot_be_fitted_are_refused(client, rows):
     known, unknown = lazy(y), lazy(y)[lazy(y) < 7]
     with pytest.raises(ValueError, match="X has 5 partitions and y has 2, so that rows do not align"):
         fit(lazy(X)[known < 7], lazy(y, (2500, 2500))[lazy(y, (2500, 2500)) < 7])
-    with pytest.raises(ValueError, match=r"partition of X has (1500|0) rows and that of y has (1000|500)"):
-        fit(lazy(X), lazy(y, (1000, 500, 1, 999, 2500))[lazy(y, (1000, 500, 1, 999, 2500)) < 7])
     with pytest.raises(ValueError, match="y is a local array, but the lengths of X's partitions are unknown"):
         fit(lazy(X)[known < 7], y)
-    for votes in (lazy(X), X):
-        with pytest.raises(ValueError, match=r"votes, y of shape \(n, K\), are not supported on a cluster"):
-            fit(lazy(X), votes)
+    with pytest.raises(ValueError, match="are not supported on a cluster"):
+        fit(lazy(X), lazy(X))
     with pytest.raises(ValueError, match="y has no label at all"):
         fit(lazy(X), da.full_like(unknown, -1))
     with pytest.raises(ValueError, match="class 2 has no labelled row of positive sample_weight"):
         fit(lazy(X), known, (known != 2).astype(float))
-    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
-        fit(lazy(X), known, -lazy(X)[:, 0])
-    with pytest.raises(TypeError, match=r"Sparse data was passed.*toarray"):
-        fit(lazy(X).map_blocks(scipy.sparse.csr_array), known)
     bad = X.copy()
     bad[1700, 1], bad[4000, 0] = np.nan, np.inf
     with pytest.raises(ValueError, match=r"NaN in column 'x1' \(first in row 1700\)"):

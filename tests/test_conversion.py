@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -56,38 +54,6 @@ def test_probabilities_labels_and_classes_are_the_same(case, data):
     np.testing.assert_array_equal(converted.predict(X), clf.predict(X))
     np.testing.assert_array_equal(converted.classes_, clf.classes_)
     assert converted.n_features_in_ == 2
-
-
-@pytest.mark.parametrize("names", NAMES)
-@pytest.mark.parametrize("case", CASES)
-def test_classes_keep_their_type(case, names, two):
-    clf = CASES[case][0].fit(two.X, partly_named(two, NAMES[names][:2]))
-    converted = clf.to_sklearn()
-    assert converted.classes_.dtype == clf.classes_.dtype
-    np.testing.assert_array_equal(converted.predict(two.X), clf.predict(two.X))
-
-
-@settings(max_examples=15)
-@given(st.floats(-3, 3), st.floats(-50, 50), st.sampled_from(["tied", "full", "diag", "logistic", "quadratic"]))
-def test_neither_units_nor_origin_of_the_features_matter(log_scale, origin, case):
-    rng = np.random.default_rng(0)
-    y = np.arange(80) % 2
-    X = origin * 10.0**log_scale + 10.0**log_scale * (rng.normal(size=(80, 2)) + y[:, None])
-    clf = CASES[case][0].set_params(link=None).fit(X, y)
-    CASES[case][0].set_params(link="logit")
-    np.testing.assert_allclose(clf.to_sklearn().predict_proba(X), clf.predict_proba(X), rtol=0.0, atol=1e-8)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_names_of_features_come_along_and_are_asked_for(case, two):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(two.X, columns=["length", "width"])
-    clf = CASES[case][0].fit(frame, two.y)
-    converted = clf.to_sklearn()
-    assert list(converted.feature_names_in_) == ["length", "width"]
-    np.testing.assert_allclose(converted.predict_proba(frame), clf.predict_proba(frame), atol=1e-11)
-    with pytest.raises(ValueError, match="feature names should match"):
-        converted.predict_proba(frame.rename(columns={"width": "height"}))
 
 
 def test_attributes_are_those_that_scikit_learn_documents(two):

@@ -9,7 +9,7 @@ from marmix.core.covariance import STRUCTURES
 from marmix.core.frames import Covariates, Frame
 from marmix.core.linear import LinearScores
 from marmix.core.links import hazard, hazard_curvature
-from marmix.core.measures import MEASURES, log_tau, measure_curvature, posterior
+from marmix.core.measures import MEASURES, measure_curvature, posterior
 from marmix.core.mechanism import drivers_of
 from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
@@ -22,14 +22,6 @@ SMOOTH = [name for name in ANY_NUMBER if not MEASURES[name].kinked]  # for any n
 KINKED = [name for name in ANY_NUMBER if MEASURES[name].kinked]  # with three classes or more
 LINKS = ["logit", "cloglog", "aranda-ordaz", "near cloglog", "large shape", "with share"]
 KINDS = [*sorted(STRUCTURES), "wide"]
-
-
-def gini_of(log_posterior):
-    return 1.0 - np.exp(2.0 * log_posterior).sum(axis=1)
-
-
-def gini_and_slopes_of(log_posterior):
-    return gini_of(log_posterior), -2.0 * np.exp(2.0 * log_posterior)
 
 
 def labels_of(classes, n=36, seed=3):
@@ -156,46 +148,8 @@ def test_curvature_of_the_link_agrees_with_fifty_digits(shape):
                 assert abs(mp.mpf(float(entry[i])) - truth) <= 1e-12 * abs(truth)
 
 
-def exact_curvature(name, scores):
-    """Closed forms for smooth measures of any number of classes."""
-    p = posterior(scores)
-    tau, unit = p.tau, np.eye(len(scores))[:, :, None]
-    slopes = tau[:, None] * (unit - tau)  # of tau_k in s_l
-    if name == "gini":
-        squares = (tau**2).sum(axis=0)
-        return 2 * slopes * (squares - tau)[:, None] + 2 * tau[:, None] * (
-            2 * np.einsum("kn,kln->ln", tau, slopes)[None] - slopes
-        )
-    h = -(tau * log_tau(p)).sum(axis=0)
-    gradient = -tau * (log_tau(p) + h)
-    curved = -slopes * (log_tau(p) + h)[:, None] - tau[:, None] * (unit - tau + gradient)
-    return curved if name == "entropy" else curved / h - gradient[:, None] * gradient / h**2
-
-
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("name", ["entropy", "gini", "log-entropy"])
-def test_curvature_of_a_smooth_measure_is_its_closed_form(name, classes):
-    scores = 2.0 * np.random.default_rng(0).normal(size=(classes, 200))
-    result, truth = measure_curvature(name, posterior(scores)), exact_curvature(name, scores)
-    np.testing.assert_allclose(result, truth, atol=1e-9)
-    if name == "gini":
-        np.testing.assert_allclose(measure_curvature(gini_and_slopes_of, posterior(scores)), truth, atol=1e-9)
-        np.testing.assert_allclose(measure_curvature(gini_of, posterior(scores)), truth, atol=5e-6)
-
-
-@pytest.mark.parametrize("name", KINKED)
-def test_curvature_of_a_kinked_measure_is_right_where_no_kink_is_near(name):
-    scores = np.array([[2.0, 0.1, -1.5], [0.3, 2.2, 0.0], [-1.0, 1.0, 3.0]])
-
-    def gradient(shift):
-        return MEASURES[name](posterior(scores + shift[:, None])).gradient
-
-    truth = np.array([(gradient(unit) - gradient(-unit)) / 2e-5 for unit in 1e-5 * np.eye(3)])
-    np.testing.assert_allclose(measure_curvature(name, posterior(scores)), truth, atol=0.01)
-
-
-@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+@pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("name", ANY_NUMBER)
 def test_curvature_of_a_measure_is_symmetric_and_sums_to_zero_over_the_classes(name, classes, spread):
     p = posterior(spread * np.random.default_rng(1).normal(size=(classes, 50)))
@@ -225,7 +179,8 @@ def test_hessian_of_a_mixture_with_more_classes_and_components(kind, measure, co
     check(*mixture(kind, mechanism, counts))
 
 
-@pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
+@pytest.mark.pairs
+@pytest.mark.parametrize("tempering", [1.0, 0.3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_hessian_of_a_mixture_with_weights_covariates_and_tempering(kind, tempering):
     check(*mixture(kind, mechanism_of("with share"), (1, 2), weighted=True, covariates=2, tempering=tempering))
@@ -281,7 +236,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
+@pytest.mark.parametrize("tempering", [1.0, 0.3])
 @pytest.mark.parametrize("case", CASES)
 def test_outer_is_the_sum_over_rows_of_the_outer_products_of_their_gradients(case, tempering):
     objective, theta, mechanism = CASES[case](tempering)
@@ -331,17 +286,6 @@ def test_the_information_identity_holds_for_every_row(case):
         size = len(marginal.gradient)
         total[:size, :size] -= marginal.hessian + marginal.outer
     np.testing.assert_allclose(total, 0.0, atol=1e-11 * np.abs(every[0].outer).max())
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("degree", [1, 2])
-def test_expected_is_observed_information_where_every_row_of_a_logistic_regression_has_a_label(classes, degree):
-    objective, theta, _ = logistic(classes, None, degree)
-    objective = objective_with(objective, z=np.arange(40) % classes, weight=objective.engine.made_of[2])
-    result = curvature(objective, theta, None)
-    np.testing.assert_allclose(
-        expected_outer(objective, theta, None), -result.hessian, atol=1e-12 * objective.engine.total_weight
-    )
 
 
 @pytest.mark.parametrize("case", CASES)

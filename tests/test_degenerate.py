@@ -9,10 +9,7 @@ import scipy.sparse
 from problems import PAPER
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
-from sklearn.decomposition import TruncatedSVD
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARGaussianMixture
@@ -60,11 +57,6 @@ def assert_sound(fitted, X):
 # Columns
 
 
-def test_a_constant_column_is_refused_by_number(two):
-    with pytest.raises(ValueError, match=r"column 'x2' is constant"):
-        MARGaussianMixture().fit(np.c_[two.X, np.full(len(two.X), 0.1)], two.y)
-
-
 def test_a_constant_column_is_refused_by_name(two):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(two.X, columns=["length", "width"]).assign(country=7.0)
@@ -97,14 +89,6 @@ def test_a_level_more_of_each_category_changes_no_posterior(two):
     assert fitted.converged_
     assert without.converged_
     np.testing.assert_allclose(fitted.predict_proba(every), without.predict_proba(fewer), atol=1e-5)
-
-
-def test_dependent_columns_are_called_by_their_names(two):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(two.X, columns=["length", "width"])
-    frame["area"] = frame["length"] + frame["width"]
-    _, said = heard(MARGaussianMixture(link="logit"), frame, two.y)
-    assert "Columns 'length', 'width', 'area' are linearly dependent" in said[BoundaryWarning]
 
 
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
@@ -170,24 +154,11 @@ def test_a_feature_that_is_not_finite_is_refused_by_column_and_row(value, two):
         MARGaussianMixture(link="logit").fit(two.X, two.y).predict(X)
 
 
-def test_a_missing_feature_is_refused_by_the_name_of_its_column(two):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(two.X, columns=["length", "width"])
-    frame.loc[3, "width"] = None
-    with pytest.raises(ValueError, match=r"NaN in column 'width' \(first in row 3\)"):
-        MARGaussianMixture().fit(frame, two.y)
-
-
 def test_no_rows_and_no_columns_are_refused(two):
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
         MARGaussianMixture().fit(two.X[:0], two.y[:0])
     with pytest.raises(ValueError, match=r"0 feature\(s\)"):
         MARGaussianMixture().fit(two.X[:, :0], two.y)
-
-
-def test_one_row_is_refused(two):
-    with pytest.raises(ValueError, match="one class only"):
-        MARGaussianMixture().fit(two.X[:1], two.truth[:1])
 
 
 @pytest.mark.parametrize("link", ["logit", None])
@@ -246,8 +217,10 @@ def test_two_classes_of_one_distribution_have_a_finite_answer():
         assert fitted.converged_
 
 
-@pytest.mark.parametrize("uncertainty", NAMES)
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize(
+    ("covariance_type", "uncertainty"),
+    [*((kind, "entropy") for kind in COVARIANCE_TYPES), *(("tied", name) for name in NAMES if name != "entropy")],
+)
 def test_rows_a_million_deviations_away_have_probabilities(covariance_type, uncertainty, two):
     fitted = MARGaussianMixture(covariance_type=covariance_type, measure=uncertainty, link="logit")
     fitted.fit(two.X, two.y)
@@ -380,27 +353,6 @@ def test_all_rows_labelled_gives_the_closed_form_estimates(covariance_type, link
         np.testing.assert_array_equal(fitted.alpha_, [-np.inf, 0.0])
 
 
-def test_all_rows_labelled_and_full_is_quadratic_discriminant_analysis(three):
-    fitted = MARGaussianMixture(link=None, covariance_type="full").fit(three.X, three.truth)
-    qda = QuadraticDiscriminantAnalysis().fit(three.X, three.truth)
-    # Before scikit-learn 1.8 QDA divided the scatter of a class by n - 1; maximum likelihood divides by n.
-    for k, scaling in enumerate(qda.scalings_):
-        scaling *= three.X[three.truth == k].var(axis=0).sum() / scaling.sum()
-    np.testing.assert_allclose(fitted.predict_proba(three.X), qda.predict_proba(three.X), rtol=1e-8)
-
-
-def test_all_rows_labelled_and_tied_is_linear_discriminant_analysis(three):
-    fitted = MARGaussianMixture(link=None, covariance_type="tied").fit(three.X, three.truth)
-    lda = LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True).fit(three.X, three.truth)
-    np.testing.assert_allclose(fitted.covariances_, lda.covariance_, rtol=1e-10)
-    np.testing.assert_allclose(fitted.predict_proba(three.X), lda.predict_proba(three.X), rtol=1e-8)
-
-
-def test_all_rows_labelled_leaves_nothing_to_impute(three):
-    fitted = MARGaussianMixture(link=None).fit(three.X, three.truth)
-    np.testing.assert_array_equal(fitted.transduction_, three.truth)
-
-
 # Limits of the mechanism
 
 
@@ -476,57 +428,37 @@ def test_all_notes_come_in_one_warning(two):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"link": "probit"}, r"link='probit' is not one of 'aranda-ordaz', 'logit', 'cloglog' or None"),
-        ({"link": 3}, r"link=3 is not one of"),
-        (
-            {"link": "aranda-ordaz", "shape": -1.0},
-            r"shape=-1.0: the Aranda-Ordaz shape is a finite number >= 0, or None",
-        ),
-        ({"link": "aranda-ordaz", "shape": np.inf}, r"shape=inf"),
-        ({"link": "aranda-ordaz", "shape": np.nan}, r"shape=nan"),
-        ({"link": "aranda-ordaz", "shape": "1"}, r"shape='1'"),
-        ({"link": "logit", "shape": 2.0}, r"link='logit' has shape 1; for shape=2 use link='aranda-ordaz'"),
-        ({"link": None, "shape": 1.0}, r"link=None ignores the mechanism: leave shape=None"),
-        ({"link": None, "mcar_share": True}, r"link=None ignores the mechanism.*mcar_share=False"),
-        ({"measure": "doubt"}, r"measure='doubt' is not a callable nor one of margin, entropy"),
-        ({"measure": None}, r"measure=None"),
-        ({"measure": "doubt", "link": None}, r"measure='doubt'"),
-        ({"n_components": 0}, r"n_components=0: each class needs a whole number of components, at least 1"),
-        ({"n_components": 1.5}, r"n_components=1.5"),
-        ({"n_components": "2"}, r"n_components='2'"),
-        ({"n_components": {"z": 2}}, r"n_components names the class 'z', but the classes are \[0, 1\]"),
-        ({"n_components": {1: 0}}, r"n_components=\{1: 0\}"),
-        ({"n_init": 0}, r"n_init=0 must be 'auto' or a whole number, at least 1"),
-        ({"n_init": 1.5}, r"n_init=1.5"),
-        ({"max_iter": 0}, r"max_iter=0 must be a whole number"),
-        ({"tol": 0}, r"tol=0 must be a number between 0 and 1"),
-        ({"tol": np.nan}, r"tol=nan"),
-        ({"reg_covar": 0}, r"reg_covar=0 must be a number between 0 and 1, a fraction of the pooled variance"),
-        ({"reg_covar": 1.0}, r"reg_covar=1.0"),
-        ({"solver": "em"}, r"solver='em' is not one of 'lbfgs', 'ecm'"),
-        ({"covariance_type": "round"}, r"covariance_type='round' is not one of 'full', 'tied', 'diag', 'spherical'"),
-        ({"covariance_type": ["full"]}, r"covariance_type=\['full'\]"),
-        ({"init": "random"}, r"init='random' is not one of 'labelled', 'kmeans' or a dict"),
-        ({"init": None}, r"init=None"),
-        ({"init": {"mean": 0}}, r"init has the key 'mean'; starting values are weights, means, covariances, alpha"),
-        ({"init": {"means": np.zeros((3, 2))}}, r"init\['means'\] must be finite numbers of shape \(2, 2\).*\(3, 2\)"),
-        ({"init": {"means": np.full((2, 2), np.nan)}}, r"init\['means'\] must be finite"),
-        ({"init": {"weights": [1.0, 2.0, 3.0]}}, r"init\['weights'\].*shape \(2,\)"),
-        ({"init": {"weights": [1.0, -1.0]}}, r"init\['weights'\] must be positive"),
-        ({"init": {"covariances": -np.eye(2)}}, r"init\['covariances'\] are not positive definite"),
-        ({"init": {"covariances": [np.eye(2)] * 2}}, r"init\['covariances'\].*shape \(2, 2\)"),
-        ({"init": {"alpha": [1.0]}}, r"init\['alpha'\].*shape \(2,\)"),
-        ({"init": {"alpha": ["low", "high"]}}, r"init\['alpha'\]"),
-        ({"init": {"shape": -1.0}, "link": "aranda-ordaz"}, r"init\['shape'\]=-1 must lie between 0 and 100"),
-        ({"init": {"share": 2.0}, "mcar_share": True}, r"init\['share'\]=2 must lie between 0 and 0.999"),
-        ({"classes": 3}, r"classes=3: name each class once, in a list"),
+        *({"link": value} for value in ("probit", 3)),
+        *({"shape": value, "link": "aranda-ordaz"} for value in (-1.0, np.inf, np.nan, "1")),
+        {"shape": 2.0, "link": "logit"},
+        {"shape": 1.0, "link": None},
+        {"mcar_share": True, "link": None},
+        *({"measure": value} for value in ("doubt", None)),
+        {"measure": "doubt", "link": None},
+        *({"n_components": value} for value in (0, 1.5, "2", {"z": 2}, {1: 0})),
+        *({"n_init": value} for value in (0, 1.5)),
+        {"max_iter": 0},
+        *({"tol": value} for value in (0, np.nan)),
+        *({"reg_covar": value} for value in (0, 1.0)),
+        {"solver": "em"},
+        *({"covariance_type": value} for value in ("round", ["full"])),
+        *({"init": value} for value in ("random", None, {"mean": 0})),
+        *({"init": {"means": value}} for value in (np.zeros((3, 2)), np.full((2, 2), np.nan))),
+        *({"init": {"weights": value}} for value in ([1.0, 2.0, 3.0], [1.0, -1.0])),
+        *({"init": {"covariances": value}} for value in (-np.eye(2), [np.eye(2)] * 2)),
+        *({"init": {"alpha": value}} for value in ([1.0], ["low", "high"])),
+        {"init": {"shape": -1.0}, "link": "aranda-ordaz"},
+        {"init": {"share": 2.0}, "mcar_share": True},
+        {"classes": 3},
     ],
-    ids=lambda value: None if isinstance(value, str) else "".join(str(value).split())[:50],
+    ids=lambda options: "".join(str(options).split())[:50],
 )
-def test_an_option_that_no_fit_could_use_is_refused_by_name(options, message, two):
-    with pytest.raises(ValueError, match=message):
+def test_an_option_that_no_fit_could_use_is_refused_by_name(options, two):
+    (name, value), *_ = options.items()
+    key = f"'{next(iter(value))}'" if name == "init" and isinstance(value, dict) else ""
+    with pytest.raises(ValueError, match=rf"{name}.*{key}"):
         MARGaussianMixture(**options).fit(two.X, two.y)
 
 
@@ -534,12 +466,6 @@ def test_more_components_than_rows_are_refused_by_class(two):
     few = np.r_[np.flatnonzero(two.truth == 0), np.flatnonzero(two.truth == 1)[:3]]
     with pytest.raises(ValueError, match=r"n_components=4 for.*class 1.*3 rows"):
         MARGaussianMixture(n_components={1: 4}).fit(two.X[few], two.truth[few])
-
-
-def test_more_components_than_distinct_rows_are_refused_too(two):
-    few = np.r_[np.flatnonzero(two.truth == 0), [np.flatnonzero(two.truth == 1)[0]] * 5]
-    with pytest.raises(ValueError, match=r"n_components=2"):
-        MARGaussianMixture(n_components={1: 2}, random_state=0).fit(two.X[few], two.truth[few])
 
 
 def test_without_a_link_there_is_no_missing_proba_and_the_error_says_what_to_do(two):
@@ -565,17 +491,6 @@ def test_sparse_rows_are_refused_with_what_to_do(kind):
     )
     with pytest.raises(TypeError, match="Sparse data"):
         fit.predict(scipy.sparse.csr_matrix(np.ones((2, 3))))
-
-
-def test_what_the_refusal_of_sparse_rows_advises_works():
-    rng = np.random.default_rng(0)
-    y = np.tile([0, 1], 100)
-    X = scipy.sparse.random(200, 60, density=0.1, random_state=0, format="csr") + scipy.sparse.csr_matrix(
-        np.outer(y, rng.uniform(size=60) < 0.1)
-    )
-    pipeline = make_pipeline(TruncatedSVD(3, random_state=0), MARGaussianMixture(link="logit", covariance_type="tied"))
-    pipeline.fit(X, np.where(rng.uniform(size=200) < 0.4, -1, y))
-    assert pipeline.score(X, y) > 0.9
 
 
 def test_more_features_than_covariance_matrices_can_have_are_refused_with_what_to_do():

@@ -6,20 +6,18 @@ Torch on CUDA and CuPy are tested where they are available.
 import pickle
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from problems import Problem, mechanism_of, rows_of
-from sklearn.base import clone
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, MARStudentMixture
+from marmix import MARGaussianMixture, MARLogisticRegression, MARStudentMixture
 from marmix.core.arrays import like, to_host
 from marmix.core.likelihood import block_sums
 from marmix.core.links import hazard, log_missing
 from marmix.core.measures import MEASURES, posterior
-from marmix.engines.device import DeviceEngine, DeviceRows, device_blocks
+from marmix.engines.device import DeviceRows
 from marmix.fitting import Objective
 
 pytestmark = pytest.mark.usefixtures("rows_as_given")
@@ -56,7 +54,7 @@ def objective_there(problem, there):
 # The mathematics.
 
 
-@pytest.mark.parametrize("shape", [0.0, 1e-5, 0.004, 0.6, 1.0, 40.0, 100.0])
+@pytest.mark.parametrize("shape", [0.0, 0.004, 1.0, 100.0])
 def test_the_link_is_exact_in_the_far_tails(there, shape):
     eta = np.concatenate([np.linspace(-800, 800, 401), np.linspace(-3, 3, 61), [-690.1, -345.1, 690.1, 0.0]])
     with np.errstate(all="ignore"):
@@ -161,14 +159,6 @@ def test_cuda_does_not_wait_inside_a_pass():
         torch.cuda.set_sync_debug_mode("default")
 
 
-def test_blocks_of_a_device_cover_all_rows_once():
-    for n, p in ((1, 3), (4096, 70_000), (10_000_000, 15), (10_000_001, 231)):
-        blocks = device_blocks(n, p)
-        assert blocks[0].start == 0
-        assert blocks[-1].stop == n
-        assert all(a.stop == b.start for a, b in pairwise(blocks))
-
-
 def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
     p = Problem("full", mechanism_of("with share"), LABELS * 300, [1, 1, 1], weighted=True)
     one = objective_there(p, there).sums(p.theta, p.mechanism)
@@ -196,7 +186,7 @@ def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
         MARGaussianMixture(covariance_type="full", link="logit", solver="ecm", max_iter=3),
     ],
 )
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [3])
 @pytest.mark.filterwarnings("ignore:The fit did not converge")
 def test_a_fit_on_a_device_is_the_fit_on_the_host(there, estimator, classes):
     X, y = rows_of(9000, classes=classes)
@@ -230,15 +220,6 @@ def test_labels_may_be_words_on_the_host(there):
     np.testing.assert_array_equal(fit.predict(there(X)), mine.predict(X))
 
 
-def test_nan_marks_missing_labels_and_named_classes_keep_their_order(there):
-    X, y = rows_of(2000)
-    numbers = np.where(y < 0, np.nan, y + 3.0)
-    fit = MARGaussianMixture(link="logit", classes=[4, 3]).fit(there(X), there(numbers))
-    mine = MARGaussianMixture(link="logit", classes=[4, 3]).fit(X, numbers)
-    np.testing.assert_array_equal(fit.classes_, [4, 3])
-    np.testing.assert_allclose(fit.means_, mine.means_, rtol=1e-6)
-
-
 def test_votes_are_those_of_the_host(there):
     X, y = rows_of(2000)
     counts = (y[:, None] == np.arange(2)) * 2 + (y >= 0)[:, None] * (np.arange(2000) % 2 == 0)[:, None]
@@ -266,12 +247,6 @@ def test_single_precision_is_near_and_float32_rows_are_still_computed_in_double(
     assert single.converged_
 
 
-def test_inference_brings_the_rows_to_the_host(there):
-    X, y = rows_of(2000)
-    mine = MARGaussianMixture(link="logit", tol=1e-12).fit(X, y)
-    np.testing.assert_allclose(mine.inference(there(X), there(y)).bse, mine.inference(X, y).bse, rtol=1e-9)
-
-
 def test_bad_rows_are_refused(there):
     X, y = rows_of(300)
     fit = MARGaussianMixture(link="logit").fit(there(X), there(y))
@@ -285,30 +260,17 @@ def test_bad_rows_are_refused(there):
         MARGaussianMixture().fit(there(X), there(y), sample_weight=there(np.full(300, -1.0)))
     with pytest.raises(ValueError, match="no labelled row of positive sample_weight"):
         MARGaussianMixture().fit(there(X), there(y), sample_weight=there(np.where(y == 1, 0.0, 1.0)))
-    with pytest.raises(ValueError, match="2 features, but MARGaussianMixture is expecting 3"):
-        fit.predict(there(X[:, :2]))
     with pytest.raises(ValueError, match="out= is for rows on the host"):
         fit.predict_proba(there(X), out=np.empty((300, 2)))
     with pytest.raises(ValueError, match="label 7, which is not among the classes"):
         fit.impute(there(X), there(np.where(y == 1, 7, y)))
-    with pytest.raises(ValueError, match="1D"):
-        fit.predict(there(X[:, 0]))
     for value, words in ((np.nan, "NaN"), (np.inf, "infinity"), (1e160, r"1e\+160")):
         bad[5, 1] = value
         with pytest.raises(ValueError, match=rf"{words} in column 'x1' \(first in row 5\)"):
             fit.predict(there(bad))
-    with pytest.raises(ValueError, match="0 sample"):
-        fit.predict(there(X[:0]))
-    for weight, word in ((np.full(300, np.nan), "NaN"), (np.zeros(300), "no row counts"), (np.ones((300, 1)), "shape")):
+    for weight, word in ((np.full(300, np.nan), "NaN"), (np.zeros(300), "zero"), (np.ones((300, 1)), "shape")):
         with pytest.raises(ValueError, match=word):
             MARGaussianMixture().fit(there(X), there(y), sample_weight=there(weight))
-
-
-def test_labels_of_a_device_do_for_rows_of_the_host(there):
-    X, y = rows_of(600)
-    fit = MARGaussianMixture(link="logit").fit(X, there(y))
-    np.testing.assert_array_equal(fit.transduction_, MARGaussianMixture(link="logit").fit(X, y).transduction_)
-    assert fit.score(there(X), there(y)) == fit.score(X, y)
 
 
 def test_a_fitted_estimator_is_pickled_without_its_device(there):
@@ -325,28 +287,3 @@ def test_rows_that_torch_would_differentiate_are_taken_as_they_are():
     rows = torch.asarray(X).requires_grad_()
     fit = MARGaussianMixture(link="logit").fit(rows, y)
     assert not fit.predict_proba(rows).requires_grad
-
-
-def test_an_unknown_precision_is_refused():
-    X, y = rows_of(300)
-    with pytest.raises(ValueError, match="precision='half' must be 'double' or 'single'"):
-        MARGaussianMixture(precision="half").fit(X, y)
-
-
-def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(monkeypatch, there):
-    p = Problem("full", mechanism_of("logit"), LABELS * 30, [1, 1, 1])
-    monkeypatch.setattr("marmix.engines.device._HOST_ROWS", 500)
-    objective = objective_there(p, there)
-    assert isinstance(objective.thinned(1000).engine, DeviceEngine)
-    assert not isinstance(objective.thinned(200).engine, DeviceEngine)
-    for rows in (200, 1000):
-        mine, other = (o.thinned(rows).sums(p.theta, p.mechanism) for o in (p.objective, objective))
-        assert other.missing == pytest.approx(mine.missing, rel=1e-11)
-
-
-def test_a_choice_of_candidates_brings_the_rows_to_the_host(there):
-    X, y = rows_of(300)
-    candidates = {str(link): MARLogisticRegression(link=link, n_init=1) for link in ("logit", None)}
-    choice = MARClassifierCV(estimators=candidates, cv=3)
-    mine, other = (clone(choice).fit(*rows) for rows in ((X, y), (there(X), there(y))))
-    np.testing.assert_array_equal(other.predict_proba(there(X)), mine.predict_proba(X))

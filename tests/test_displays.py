@@ -1,7 +1,5 @@
 """Displays: the numbers that they draw are those of independent computations, and the drawings are readable."""
 
-import sys
-
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -15,21 +13,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
-from marmix.core.measures import MEASURES
-from marmix.inference.profile import Profile
 from marmix.inference.sensitivity import Sweep, pattern_mixture, sensitivity, swept
 from marmix.plotting import (
     CalibrationDisplay,
     MissingnessDisplay,
     MixtureDisplay,
-    ProfileDisplay,
     RocDisplay,
     SensitivityDisplay,
     ThresholdDisplay,
     UncertaintyDisplay,
 )
 from marmix.plotting.calibration import LEVEL
-from marmix.plotting.drawing import BLUE, canvas, class_colours, paper_colour, styled
+from marmix.plotting.drawing import canvas, styled
 from marmix.plotting.predictions import UNCORRECTED, Predictions
 from marmix.plotting.rates import even_bins, wilson
 from marmix.plotting.roc import cumulative_counts
@@ -91,28 +86,17 @@ def test_the_band_is_that_of_the_inference(two_classes):
     shown = MissingnessDisplay.from_estimator(fit, X, y, alpha=0.1)
     curve = result.missingness_curve(shown.u, alpha=0.1)
     np.testing.assert_allclose([shown.q, shown.lower, shown.upper], [curve.q, curve.lower, curve.upper], rtol=1e-10)
-    again = MissingnessDisplay.from_estimator(fit, X, y, alpha=0.1, inference=result)
-    np.testing.assert_array_equal(again.lower, shown.lower)
     assert shown.note_ == ""
 
 
 def test_rows_of_another_sample_have_a_curve_without_band_and_a_note(two_classes):
-    fit, X, y = two_classes
+    _, X, y = two_classes
+    fit = MARGaussianMixture(covariance_type="tied", link="logit", mechanism_features=[1]).fit(X, y)
     shown = MissingnessDisplay.from_estimator(fit, X[:300], y[:300])
     assert shown.lower is None
     assert shown.note_
-    eta = fit.alpha_[0] + fit.alpha_[1] * shown.u
+    eta = fit.alpha_[0] + fit.alpha_[1] * shown.u + fit.alpha_[2] * X[:300, 1].mean()
     np.testing.assert_allclose(shown.q, 1 / (1 + np.exp(-eta)), rtol=1e-12)
-
-
-def test_covariates_of_the_mechanism_are_at_their_means(two_classes):
-    _, X, y = two_classes
-    fit = MARGaussianMixture(covariance_type="tied", link="logit", mechanism_features=[1]).fit(X, y)
-    for start, rtol in ((0, 1e-6), (1, 1e-10)):  # with a band, and without
-        shown = MissingnessDisplay.from_estimator(fit, X[start:], y[start:])
-        assert (shown.lower is None) is bool(start)
-        eta = fit.alpha_[0] + fit.alpha_[1] * shown.u + fit.alpha_[2] * X[start:, 1].mean()
-        np.testing.assert_allclose(shown.q, 1 / (1 + np.exp(-eta)), rtol=rtol)
 
 
 def test_a_fit_without_mechanism_is_refused_and_one_without_missing_labels_is_flat(two_classes):
@@ -140,12 +124,6 @@ def test_equal_values_share_a_bin_and_bins_are_in_order(values, n_bins):
     assert all(len(set(place[values == value])) == 1 for value in values)
 
 
-@pytest.mark.parametrize(("hits", "n"), [(0, 7), (3, 10), (10, 10)])
-def test_the_interval_of_a_rate_is_wilson_s(hits, n):
-    low, high = wilson(np.array([hits / n]), np.array([n]), 0.1)
-    assert (low[0], high[0]) == pytest.approx(binomtest(hits, n).proportion_ci(0.9, method="wilson"), abs=1e-12)
-
-
 # The uncertainty.
 
 
@@ -157,24 +135,6 @@ def test_shares_of_the_uncertainty_are_those_of_labelled_and_of_other_rows(three
     assert shown.edges[[0, -1]] == pytest.approx([0.0, np.log(3)])
     for shares, group in ((shown.labelled, labelled), (shown.unlabelled, ~labelled)):
         np.testing.assert_allclose(shares, np.histogram(h[group], shown.edges)[0] / group.sum(), atol=1e-12)
-    again = UncertaintyDisplay.from_predictions(y, fit.predict_proba(X), n_bins=12, classes=fit.classes_)
-    np.testing.assert_allclose(again.unlabelled, shown.unlabelled, atol=1e-12)
-
-
-def test_every_measure_and_a_callable_can_be_drawn(two_classes):
-    fit, X, y = two_classes
-    words = set()
-    for measure in (*MEASURES, second_largest):
-        shown = UncertaintyDisplay.from_estimator(fit, X, y, measure=measure)
-        assert shown.labelled.sum() == pytest.approx(1.0)
-        words.add(shown.ax_.get_xlabel())
-    assert len(words) == len(MEASURES) + 1
-    with pytest.raises(ValueError, match="measure='sure' is not"):
-        UncertaintyDisplay.from_estimator(fit, X, y, measure="sure")
-
-
-def second_largest(log_tau):
-    return np.exp(np.sort(log_tau, axis=1)[:, -2])
 
 
 # Thresholds, calibration, ROC.
@@ -210,14 +170,6 @@ def test_without_q_they_are_those_of_scikit_learn_with_a_note():
         assert shown.accuracy[i] == pytest.approx(metrics.accuracy_score(truth, called))
     assert shown.note_ == UNCORRECTED
     assert ThresholdDisplay.from_predictions(y, proba, np.zeros(len(y))).note_ == ""
-
-
-def test_a_threshold_of_three_classes_must_say_which():
-    y, proba, q = predictions(k=3)
-    with pytest.raises(ValueError, match=r"positive= .*\[0, 1, 2\]"):
-        ThresholdDisplay.from_predictions(y, proba, q)
-    with pytest.raises(ValueError, match=r"positive=7 .*\[0, 1, 2\]"):
-        RocDisplay.from_predictions(y, proba, q, positive=7)
 
 
 def test_calibration_compares_weighted_means_in_bins():
@@ -264,9 +216,7 @@ def test_predictions_that_do_not_fit_together_are_refused():
     y, proba, q = predictions()
     both = {"classes": [0, 1]}
     for words, kind, *arrays, options in (
-        (r"proba .*\(300, 2\); got \(300, 1\)", RocDisplay, y, proba[:, :1], q, {}),
         (r"missing_proba .* 300 numbers", ThresholdDisplay, y, proba, q[1:], {}),
-        ("proba has .* between 0 and 1", CalibrationDisplay, y, 3 * proba - 1, q, {}),
         ("every label in y is missing", CalibrationDisplay, np.full(300, -1), proba, q, both),
         ("needs labelled rows of both", RocDisplay, np.where(y == 1, -1, y), proba, q, both),
     ):
@@ -285,30 +235,6 @@ def test_an_estimator_is_drawn_by_its_own_predictions(kind, two_classes):
         for a, b in zip(by.curves[1], of.curves[1], strict=True):
             np.testing.assert_array_equal(a, b)
     assert by.note_ == ""
-
-
-# Trace and profile.
-
-
-def test_the_profile_passes_its_line_at_the_ends_of_the_interval(two_classes):
-    fit, X, y = two_classes
-    shown = ProfileDisplay.from_estimator(fit, X, y, n_points=15)
-    profile = fit.inference(X, y).profile("alpha_1")
-    assert shown.drop == pytest.approx(1.96**2 / 2, abs=1e-3)
-    curve = shown.profile
-    assert (curve.lower, curve.upper, curve.estimate) == (profile.lower, profile.upper, profile.estimate)
-    at_ends = np.interp([curve.lower, curve.upper], curve.values, curve.loglik)
-    np.testing.assert_allclose(at_ends, -shown.drop, atol=0.05)
-    with pytest.raises(ValueError, match="n_points"):
-        ProfileDisplay.from_profile(profile)
-
-
-def test_an_infinite_end_of_the_shape_is_on_the_paper():
-    values, loglik = np.array([0.0, 0.5, 1.0, 4.0, np.inf]), np.array([-1.0, -0.2, 0.0, -0.3, -0.9])
-    profile = Profile("shape", 1.0, 0.0, np.inf, 0.95, values, loglik, "")
-    shown = ProfileDisplay.from_profile(profile)
-    np.testing.assert_allclose(shown.ax_.lines[0].get_xdata(), [0.0, 1 / 3, 0.5, 0.8, 1.0])
-    assert [tick.get_text() for tick in shown.ax_.get_xticklabels()] == ["0", "0.5", "1", "2", "5", "∞"]
 
 
 # The doubly robust estimate.
@@ -352,27 +278,6 @@ def test_a_doubly_robust_roc_curve_rises_from_one_corner_to_the_other(seed):
         assert (np.diff(rates) >= 0.0).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_recall_never_rises_with_the_threshold_if_unlabelled_rows_count_by_their_posteriors(seed):
-    rng = np.random.default_rng(seed)
-    proba, posterior = rng.dirichlet(np.ones(3), size=(2, 60))
-    y = np.where(rng.random(60) < 0.7, -1, rng.integers(3, size=60))
-    y[:3] = range(3)
-    display = ThresholdDisplay.of(Predictions.of(y, proba, np.zeros(60), range(3), posterior), 1)
-    assert (np.diff(display.recall) <= 0.0).all()
-    assert display.recall[0] == 1.0
-    counted = np.where(y < 0, posterior[:, 1], y == 1)
-    np.testing.assert_allclose(display.recall[50], counted[proba[:, 1] >= 0.5].sum() / counted.sum())
-
-
-def test_pseudo_labels_that_leave_no_row_to_a_class_have_no_roc_curve():
-    y = np.array([0, 0, 0, 1])
-    proba = np.column_stack([[0.8, 0.7, 0.6, 0.2], [0.2, 0.3, 0.4, 0.8]])
-    surely = np.tile([0.0, 1.0], (4, 1))
-    with pytest.raises(ValueError, match="too few labels"):
-        RocDisplay.from_predictions(y, proba, np.array([0.5, 0.5, 0.5, 0.0]), posterior=surely)
-
-
 def hard_rows(n, seed=0):
     """Rows of two overlapping classes of which the hard ones lose their labels, and probabilities that are too sure."""
     rng = np.random.default_rng(seed)
@@ -404,14 +309,14 @@ def test_doubly_robust_calibration_counts_pseudo_labels_in_bins_of_all_rows():
 
 def test_intervals_of_doubly_robust_calibration_hold_the_truth_where_hardly_a_row_is_labelled():
     covered, widths = [], []
-    for seed in range(100):
+    for seed in range(60):
         y, q, proba = hard_rows(1000, seed)
         curve = CalibrationDisplay.of(Predictions.of(y, proba, q, None, proba), None).curves[1]
         x = np.log(curve.predicted / (1 - curve.predicted)) / 2.6
         truth = 1 / (1 + np.exp(-2 * x))
         covered.append((curve.lower <= truth) & (truth <= curve.upper))
         widths.append(curve.upper - curve.lower)
-    assert (np.mean(covered, axis=0) > 0.88).all()  # 95 less three standard errors of 100 samples
+    assert (np.mean(covered, axis=0) > 0.865).all()  # 95 less three standard errors of 60 samples
     assert np.mean(widths, axis=0)[4] > 0.5  # there it says that little is known
 
 
@@ -440,23 +345,6 @@ def test_with_every_row_labelled_doubly_robust_curves_are_the_plain_ones_whateve
             assert np.trapezoid(curve.true_positives, curve.false_positives) == pytest.approx(area)
 
 
-def test_posteriors_that_cannot_be_used_are_refused():
-    y, proba, q, posterior = with_posterior()
-    with pytest.raises(ValueError, match=r"posterior .*\(300, 2\)"):
-        ThresholdDisplay.from_predictions(y, proba, q, posterior=posterior[:, 1])
-    with pytest.raises(ValueError, match="posterior has nan"):
-        RocDisplay.from_predictions(y, proba, q, posterior=np.where(y[:, None] < 0, np.nan, posterior))
-    with pytest.raises(ValueError, match="missing_proba="):
-        CalibrationDisplay.from_predictions(y, proba, posterior=posterior)
-
-
-def test_rows_that_all_have_a_label_are_not_corrected(two):
-    clf = MARGaussianMixture(link="logit").fit(two.X, two.y)
-    shown = RocDisplay.from_estimator(clf, two.X, two.truth)
-    area = metrics.roc_auc_score(two.truth, clf.predict_proba(two.X)[:, 1])
-    assert next(iter(shown.curves.values())).area == pytest.approx(area)
-
-
 # On paper.
 
 
@@ -465,7 +353,6 @@ def every(fit, X, y, positive, ax):
     yield MissingnessDisplay.from_estimator(fit, X, y, ax=ax())
     yield UncertaintyDisplay.from_estimator(fit, X, y, ax=ax())
     yield MixtureDisplay.from_estimator(fit, X, y, ax=ax())
-    yield ProfileDisplay.from_estimator(fit, X, y, n_points=3, ax=ax())
     yield ThresholdDisplay.from_estimator(fit, X, y, positive=positive, ax=ax())
     yield CalibrationDisplay.from_estimator(fit, X, y, ax=ax())
     yield RocDisplay.from_estimator(fit, X, y, ax=ax())
@@ -490,35 +377,6 @@ def test_names_are_drawn_as_they_are_and_no_legend_covers_the_data(dark, three_c
                 assert "class a class whose name is very long…" in words
 
 
-@pytest.mark.parametrize("display", [RocDisplay, CalibrationDisplay])
-def test_many_classes_have_a_panel_each_with_the_curve_of_that_class_alone(display):
-    y, proba, q, posterior = with_posterior(k=5)
-    figure, (left, right) = canvas(9, 4, 1, 2)
-    shown = display.from_predictions(y, proba, q, classes=range(5), posterior=posterior, ax=left)
-    small = left.child_axes
-    assert not right.has_data()
-    assert [ax.get_title() for ax in small] == [str(k) for k in range(5)]
-    FigureCanvasAgg(figure).draw()
-    apart = [ax.get_window_extent() for ax in small]
-    assert all(left.get_window_extent().x0 - 1 <= box.x0 < box.x1 < right.get_window_extent().x0 for box in apart)
-    assert not any(a.overlaps(b) for i, a in enumerate(apart) for b in apart[:i])
-    for k, ax in list(enumerate(small))[::3]:
-        alone = display.from_predictions(
-            y, proba, q, classes=range(5), posterior=posterior, positive=k, ax=canvas(2, 2)[1]
-        )
-        np.testing.assert_array_equal(ax.lines[1].get_xydata(), alone.ax_.lines[1].get_xydata())
-    assert len(shown.curves) == 5
-
-
-def test_a_class_without_a_curve_and_those_beyond_the_most_are_left_out_and_counted(monkeypatch):
-    monkeypatch.setattr("marmix.plotting.predictions.MOST_PANELS", 4)
-    y, proba, q, posterior = with_posterior(k=5)
-    y[y == 2] = -1  # no label of that class is given
-    shown = RocDisplay.from_predictions(y, proba, q, classes=range(5), posterior=posterior, ax=canvas(8, 3)[1])
-    assert list(shown.curves) == [0, 1, 3]
-    assert shown.note_ == "3 of 5 classes are shown."
-
-
 def test_rates_in_bins_of_another_measure_are_those_of_any_classifier_with_a_mechanism(three_classes):
     fit, X, y = three_classes
     shown = MissingnessDisplay.from_estimator(fit, X, y, measure=UNCERTAINTY, n_bins=6)
@@ -536,7 +394,7 @@ def test_rates_in_bins_of_another_measure_are_those_of_any_classifier_with_a_mec
 def test_without_axes_a_figure_of_pyplot_is_opened_in_the_style_of_the_library(two_classes):
     before = dict(matplotlib.rcParams)
     shown = list(every(*two_classes, 1, lambda: None))
-    assert sorted(plt.get_fignums()) == list(range(1, 8))
+    assert sorted(plt.get_fignums()) == list(range(1, 7))
     assert all(plt.figure(i + 1) is display.figure_ for i, display in enumerate(shown))
     for display in shown:
         display.figure_.canvas.draw()  # as plt.show() would, in the user's style
@@ -544,18 +402,6 @@ def test_without_axes_a_figure_of_pyplot_is_opened_in_the_style_of_the_library(t
         assert all(tick.label1.get_size() == 7.0 for tick in display.ax_.xaxis.get_major_ticks())
         assert not display.ax_.spines["top"].get_visible()
     assert dict(matplotlib.rcParams) == before
-
-
-def test_on_dark_paper_words_are_light_and_colours_lighter(two_classes):
-    fit, X, y = two_classes
-    assert paper_colour(BLUE) == BLUE == class_colours(2)[0]
-    with styled(dark=True):
-        assert class_colours(2)[0] == paper_colour(BLUE) != BLUE
-        figure, ax = canvas(4, 4)
-        MixtureDisplay.from_estimator(fit, X, y, ax=ax)
-    lightness = [sum(matplotlib.colors.to_rgb(part)) for part in (ax.xaxis.label.get_color(), figure.get_facecolor())]
-    assert lightness[0] > 2.5 > 0.5 > lightness[1]
-    assert ax.lines[-1].get_color() == ax.xaxis.label.get_color()  # the boundary
 
 
 # What they take.
@@ -568,12 +414,7 @@ def test_pandas_polars_and_files_give_the_same_display_as_numpy(two_classes, tmp
     nan, none = np.where(y < 0, np.nan, y), [None if label < 0 else int(label) for label in y]
     frame = pd.DataFrame(X, columns=["a", "b"])
     named = MARGaussianMixture(covariance_type="tied", link="logit").fit(frame, nan)
-    tables = [
-        (named, frame, nan),
-        (named, pl.DataFrame(X, schema=["a", "b"]), pl.Series(none)),
-        (fit, np.load(tmp_path / "rows.npy", mmap_mode="r"), none),
-        (fit, tmp_path / "rows.npy", y),
-    ]
+    tables = [(named, pl.DataFrame(X, schema=["a", "b"]), pl.Series(none)), (fit, tmp_path / "rows.npy", none)]
     points = MixtureDisplay.from_estimator(fit, X, y, max_points=100).points
     for model, table, labels in tables:
         shown = MissingnessDisplay.from_estimator(model, table, labels)
@@ -582,7 +423,6 @@ def test_pandas_polars_and_files_give_the_same_display_as_numpy(two_classes, tmp
         drawn = MixtureDisplay.from_estimator(model, table, labels, max_points=100)
         np.testing.assert_array_equal(drawn.points, points)
         assert drawn.names == (["a", "b"] if model is named else ["x0", "x1"])
-    assert MixtureDisplay.from_estimator(named, frame, nan).ax_.get_xlabel() == "a"
 
 
 def test_a_pipeline_is_drawn_as_its_last_step_on_transformed_rows(two_classes):
@@ -597,10 +437,6 @@ def test_a_pipeline_is_drawn_as_its_last_step_on_transformed_rows(two_classes):
     shown = MixtureDisplay.from_estimator(pipe, frame, y)
     np.testing.assert_array_equal(shown.points, inside)
     assert shown.names == ["a", "b"]
-    np.testing.assert_array_equal(
-        ThresholdDisplay.from_estimator(pipe, frame, y).recall,
-        ThresholdDisplay.from_estimator(pipe[-1], inside, y).recall,
-    )
 
 
 def test_an_average_of_classifiers_has_the_displays_of_its_predictions_alone(two_classes):
@@ -618,42 +454,22 @@ def test_an_average_of_classifiers_has_the_displays_of_its_predictions_alone(two
     area = RocDisplay.from_estimator(both, X, y).curves[1].area
     score = evaluation.roc_auc(y, proba, both.missing_proba(X), classes=[0, 1], posterior=proba)
     assert area == pytest.approx(score.value)
-    for kind in (MissingnessDisplay, MixtureDisplay, ProfileDisplay):
+    for kind in (MissingnessDisplay, MixtureDisplay):
         with pytest.raises(ValueError, match="MARClassifierCV"):
             kind.from_estimator(both, X, y)
     ignoring = MARClassifierCV(estimators={"off": grid["off"]}, cv=2).fit(X, y)
     assert CalibrationDisplay.from_estimator(ignoring, X, y).note_ == UNCORRECTED
 
 
-def test_another_kind_of_estimator_is_refused_by_name(two_classes):
-    _, X, y = two_classes
-    scaler = StandardScaler().fit(X)
-    with pytest.raises(TypeError, match=r"MixtureDisplay .* StandardScaler"):
-        MixtureDisplay.from_estimator(scaler, X, y)
-
-
-def test_without_matplotlib_a_display_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'marmix\[plot\]'"):
-        RocDisplay.from_predictions([0, 1], [[0.9, 0.1], [0.2, 0.8]])
-
-
-def test_sensitivity_display_draws_the_sweep_and_its_tipping_points():
+def test_sensitivity_display_draws_the_sweep():
     p = np.column_stack([np.linspace(0.9, 0.2, 50), np.linspace(0.1, 0.8, 50)])
     values = swept([-np.log(4.0), np.log(2.0), np.log(4.0)])
     names, given = np.array(["a", "b$"]), np.array([30.0, 5.0])
-    sweep = sensitivity(Sweep.of(pattern_mixture(p, 1, values), given, 1, values, names), n_draws=20)
+    imputed = p.argmax(axis=1)
+    sweep = sensitivity(Sweep(pattern_mixture(p, 1, values), given, 1, values, names, np.ones(50), imputed), n_draws=20)
     shown = SensitivityDisplay.from_sensitivity(sweep, ax=canvas(4, 4)[1])
     share, wrong, changed, *_ = shown.ax_.lines
     np.testing.assert_allclose(share.get_xdata(), [0.25, 1.0, 2.0, 4.0])
     np.testing.assert_allclose(share.get_ydata(), 100.0 * sweep.share)
     np.testing.assert_allclose(wrong.get_ydata(), 100.0 * sweep.error)
     np.testing.assert_allclose(changed.get_ydata(), 2.0 * sweep.flips)  # of 50 imputed labels, in percent
-    marked = [line.get_xdata()[0] for line in shown.ax_.lines if line.get_linestyle() == ":"]
-    nearest = [
-        min((abs(sides[i]), sides[i]) for sides in sweep.tipping.values() if sides[i] is not None)[1] for i in (0, 1)
-    ]
-    np.testing.assert_allclose(np.log(marked), nearest)
-    single = Sweep.of(pattern_mixture(p, 1, np.zeros(1)), given, 1, np.zeros(1), names)
-    with pytest.raises(ValueError, match="single value"):
-        SensitivityDisplay.from_sensitivity(sensitivity(single, n_draws=1))

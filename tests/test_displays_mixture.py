@@ -3,15 +3,13 @@
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from matplotlib.contour import ContourSet
 from scipy.stats import chi2, multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from marmix import BoundaryWarning, MARGaussianMixture, MARLogisticRegression
 from marmix.plotting import MixtureDisplay
 from marmix.plotting.drawing import GREY, canvas
-from marmix.plotting.mixture import _sample
 
 matplotlib.use("Agg")
 
@@ -37,10 +35,7 @@ def test_directions_of_a_tied_fit_to_all_labels_are_those_of_lda(classes, simula
     found = shown(labelled_fit(data, covariance_type="tied"), data.X, data.truth)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(data.X, data.truth)
     for i in range(min(classes - 1, 2)):
-        cosine = found.matrix[i] @ lda.scalings_[:, i]
-        cosine /= np.linalg.norm(found.matrix[i]) * np.linalg.norm(lda.scalings_[:, i])
-        assert abs(cosine) == pytest.approx(1.0, abs=1e-8)
-    np.testing.assert_allclose(found.points, (data.X - found.origin) @ found.matrix.T)
+        assert abs(np.corrcoef(found.points[:, i], data.X @ lda.scalings_[:, i])[0, 1]) == pytest.approx(1.0, abs=1e-8)
 
 
 def test_coordinates_are_uncorrelated_and_have_unit_variance(simulate):
@@ -49,33 +44,16 @@ def test_coordinates_are_uncorrelated_and_have_unit_variance(simulate):
     np.testing.assert_allclose(np.cov(found.points.T), np.eye(2), atol=1e-9)
 
 
-def test_the_second_axis_of_two_classes_is_where_their_spreads_differ(simulate):
-    rng = np.random.default_rng(0)
-    truth = np.arange(400) % 2
-    X = rng.normal(size=(400, 5))
-    X[:, 0] += 3 * truth
-    X[truth == 1, 3] *= 4.0  # four times as wide in one class as in the other
-    with pytest.warns(BoundaryWarning, match="Every row has a label"):
-        fit = MARGaussianMixture(covariance_type="diag").fit(X, truth)
-    found = shown(fit, X, truth)
-    assert np.abs(found.matrix[1]).argmax() == 3
-    assert found.names[0].split("\n")[1].startswith("(mostly x0")
-    assert found.names[1].split("\n")[1].startswith("(mostly x3")
-
-
 def test_a_logistic_regression_is_drawn_along_its_coefficients(simulate):
     data = simulate(300, d=4)
     fit = MARLogisticRegression(link="logit").fit(data.X, data.y)
     found = shown(fit, data.X, data.y)
-    cosine = found.matrix[0] @ fit.coef_[0] / np.linalg.norm(found.matrix[0]) / np.linalg.norm(fit.coef_[0])
-    assert abs(cosine) == pytest.approx(1.0, abs=1e-8)
-    (line,) = found.boundary  # so every row is on the side of its own prediction
-    across = line[:, 0]
-    np.testing.assert_allclose(across, across[0], rtol=1e-6)
-    side = found.points[:, 0] > across[0]
-    assert len({bool(s) == bool(p) for s, p in zip(side, fit.predict(data.X), strict=True)}) == 1
+    assert abs(np.corrcoef(found.points[:, 0], fit.decision_function(data.X))[0, 1]) == pytest.approx(1.0, abs=1e-8)
+    odds = found.scores[1] - found.scores[0]
+    np.testing.assert_allclose(
+        odds, np.broadcast_to(odds[:1], odds.shape), atol=1e-6
+    )  # every row is on the side of its own prediction
     assert not found.ellipses
-    assert not found.densities
 
 
 # Ellipses.
@@ -122,7 +100,8 @@ def test_on_the_boundary_the_two_largest_posteriors_are_equal(kind, classes, sim
         "quadratic": MARLogisticRegression(link="logit", degree=2),
     }[kind].fit(data.X, data.y)
     found = shown(fit, data.X, data.y)
-    at = np.vstack(found.boundary)
+    lines = [c.get_paths() for c in found.ax_.collections if isinstance(c, ContourSet)]
+    at = np.vstack([path.vertices for paths in lines for path in paths])
     largest = np.sort(fit.predict_proba(at), axis=1)
     assert len(at) > 100
     assert np.quantile(largest[:, -1] - largest[:, -2], 0.98) < 1e-3  # but for the corner where three meet
@@ -153,39 +132,12 @@ def test_two_of_many_features_show_what_these_two_alone_say(simulate):
     np.testing.assert_allclose(np.exp(found.scores[:, 99, 40]), fit.weights_ * density, rtol=1e-9)
 
 
-@pytest.mark.parametrize("features", [["x9"], [0, 0], [0, 1, 2], [], [7], "y"])
+@pytest.mark.parametrize("features", [["x9", 0], [0, 0], [0]])
 def test_features_that_cannot_be_drawn_are_refused(features, simulate):
     data = simulate(200, d=4)
     fit = MARGaussianMixture(covariance_type="tied", link="logit").fit(data.X, data.y)
     with pytest.raises(ValueError, match=r"features=.* x0, x1, x2, x3"):
         shown(fit, data.X, data.y, features=features)
-
-
-# One coordinate.
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_densities_in_one_coordinate_integrate_to_the_shares_of_the_classes(classes, simulate):
-    data = simulate(400, classes=classes, d=1, distance=3.0)
-    fit = MARGaussianMixture(link="logit", n_components={0: 2}, random_state=0).fit(data.X, data.y)
-    found = shown(fit, data.X, data.y)
-    (x,) = found.grid
-    areas = np.trapezoid(np.exp(found.scores), x, axis=1)
-    np.testing.assert_allclose(areas, fit.class_prior_, atol=0.01)
-    for at in found.boundary:
-        largest = np.sort(fit.predict_proba(at[None, :])[0])
-        assert largest[-1] == pytest.approx(largest[-2], abs=1e-9)
-    assert found.boundary
-
-
-def test_a_logistic_regression_in_one_coordinate_has_probabilities(simulate):
-    data = simulate(400, d=1)
-    fit = MARLogisticRegression(link="logit").fit(data.X, data.y)
-    found = shown(fit, data.X, data.y)
-    drawn = np.array([line.get_ydata() for line in found.ax_.lines[:2]])
-    np.testing.assert_allclose(drawn, fit.predict_proba(found.grid[0][:, None]).T, rtol=1e-9)
-    (at,) = found.boundary
-    assert at[0] == pytest.approx(-fit.intercept_[0] / fit.coef_[0, 0])
 
 
 # Rows.
@@ -197,23 +149,10 @@ def test_given_labels_are_filled_and_imputed_ones_hollow(simulate):
     found = shown(fit, data.X, data.y)
     np.testing.assert_array_equal(found.given, data.y >= 0)
     np.testing.assert_array_equal(fit.classes_[found.codes], fit.transduction_)
-    drawn = {(len(c.get_offsets()), len(c.get_facecolors()) > 0) for c in found.ax_.collections}
+    dots = [c for c in found.ax_.collections if not isinstance(c, ContourSet)]
+    drawn = {(len(c.get_offsets()), len(c.get_facecolors()) > 0) for c in dots}
     expected = {(int(((fit.transduction_ == k) & (found.given == g)).sum()), g) for k in (0, 1) for g in (False, True)}
     assert drawn == expected
-
-
-@given(st.integers(0, 300), st.integers(0, 300), st.integers(2, 200))
-def test_a_sample_of_rows_has_both_kinds_and_stands_for_all_of_them(labelled, unlabelled, most):
-    if labelled + unlabelled == 0:
-        return
-    z = np.random.default_rng(0).permutation(np.repeat([0, -1], [labelled, unlabelled]))
-    places, weights = _sample(z, most, 0)
-    assert len(places) == min(most, len(z))
-    assert (np.diff(places) > 0).all()
-    for kind, n in ((0, labelled), (-1, unlabelled)):
-        members = z[places] == kind
-        assert weights[members].sum() == pytest.approx(n)
-        assert members.sum() >= min(n, most // 2)
 
 
 def test_of_very_many_rows_a_sample_is_drawn_with_a_note(simulate):
@@ -221,8 +160,7 @@ def test_of_very_many_rows_a_sample_is_drawn_with_a_note(simulate):
     fit = MARGaussianMixture(covariance_type="tied", link="logit").fit(data.X, data.y)
     found = shown(fit, data.X, data.y, max_points=400)
     assert len(found.points) == 400
-    n = int((data.y >= 0).sum())
-    assert f"200 of {n:,} labelled rows and 200 of {3000 - n:,} rows without a label" in found.note_
+    assert "400 of 3,000 rows" in found.note_
     again = shown(fit, data.X, data.y, max_points=400)
     np.testing.assert_array_equal(again.points, found.points)
 

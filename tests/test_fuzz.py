@@ -1,4 +1,4 @@
-"""Random hostile tables, command lines and arrays: a sound result, or an error in words that leaves nothing behind.
+"""Random hostile tables and arrays: a sound result, or an error in words that leaves nothing behind.
 
 Cases come from seeds; with ``--long`` there are new ones for a minute each. Model files are in test_persistence_hostile.py.
 """
@@ -7,7 +7,6 @@ import gzip
 import io
 import os
 import random
-import re
 import zipfile
 
 import numpy as np
@@ -20,7 +19,6 @@ import pandas as pd
 from damage import damaged
 from sklearn.base import clone
 
-import marmix
 from marmix import (
     MARBoostingClassifier,
     MARClassifierCV,
@@ -32,7 +30,6 @@ from marmix import (
 from marmix.app.labels import labels_of
 from marmix.app.reading import read
 from marmix.app.writing import write_rows
-from marmix.cli import main
 from marmix.outputs import new_files
 from marmix.tables import Preparation
 
@@ -112,83 +109,6 @@ def test_a_damaged_table_gives_rows_or_an_error_in_words(ending, seeds, tmp_path
             assert os.listdir(folder) == [path.name]
             outcomes.add("refused")
     assert outcomes == {"read", "refused"}
-
-
-# Command lines
-
-
-VALUES = [
-    "model.marmix",
-    "rows.csv",
-    "absent",
-    "out",
-    "out/deeper",
-    ".",
-    "label",
-    "x",
-    "id",
-    "NA",
-    "u",
-    "0",
-    "1",
-    "2",
-    "-1",
-]
-VALUES += [
-    "0.5",
-    "nan",
-    "1e99",
-    "",
-    "--",
-    "a=b",
-    "\x1b[31m",
-    "\u202e",
-    "\0",
-    "{0}",
-    "%s",
-    "'",
-    "utf_7",
-    "x" * 5000,
-    "\ud800",
-]
-
-
-def options_of(command, capsys):
-    """The options in the help page of a command."""
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    return sorted(set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.M)) - {"--debug"})
-
-
-@pytest.mark.parametrize("command", ["predict", "evaluate", "sensitivity"])
-def test_any_command_line_gives_a_result_or_an_error_that_leaves_nothing(command, seeds, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    rows = table().replace("NA", "")
-    rows.to_csv("rows.csv", index=False)
-    fit = marmix.MARLogisticRegression().fit(rows[["x"]], rows["label"].replace("", None))
-    marmix.save(fit, "model.marmix", about={"label": "label"})
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    options, usual, outcomes = options_of(command, capsys), ["model.marmix", "rows.csv"], set()
-    for seed in seeds(12):
-        rng = random.Random(seed)
-        words = usual if rng.random() < 0.8 else rng.choices(VALUES, k=2)
-        for option in rng.sample(options, min(len(options), rng.randrange(3))):
-            words = [*words, option, *rng.choices(VALUES, k=rng.randrange(2))]
-        try:
-            code = main([command, *words])
-        except SystemExit as ended:  # wrong arguments, or --help
-            code = ended.code
-        said = capsys.readouterr()
-        assert code in (0, 1, 2, 3), words
-        assert "Traceback" not in said.err
-        assert "unexpected" not in said.err
-        if code in (1, 2):
-            check_words(said.err[-599:])
-            assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before, words
-        for path in set(tmp_path.iterdir()) - set(before):
-            os.replace(path, tmp_path.parent / f"{tmp_path.name}-{seed}")
-        outcomes.add(code)
-    assert {0, 1, 2} <= outcomes
 
 
 # Arrays

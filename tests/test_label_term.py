@@ -182,14 +182,6 @@ def test_starts(masked):
     assert warm.loglik_ == pytest.approx(fit.loglik_, abs=1e-4)
 
 
-def test_rows_in_a_file(masked, tmp_path):
-    X, y, _ = masked
-    np.save(tmp_path / "X.npy", X)
-    memory, file = (MARGaussianMixture(delta={1: 1.0}).fit(rows, y) for rows in (X, tmp_path / "X.npy"))
-    np.testing.assert_allclose(file.means_, memory.means_, rtol=1e-9)
-    assert file.loglik_ == pytest.approx(memory.loglik_, abs=1e-8)
-
-
 @pytest.mark.parametrize("delta", [{"ill": 0.7}, "estimate"])
 def test_saved_models(delta, masked, tmp_path):
     X, y, _ = masked
@@ -294,15 +286,6 @@ def test_width_of_imputed_intervals(masked):
     imputed = result.imputed_labels()
     width = np.log(imputed.upper / (1.0 - imputed.upper)) - np.log(imputed.lower / (1.0 - imputed.lower))
     np.testing.assert_allclose(width[:5], 2.0 * 1.959964 * errors, rtol=1e-4)
-
-
-def test_goodness_of_fit_and_curve(masked):
-    X, y, _ = masked
-    result = MARGaussianMixture(delta={1: 1.5}).fit(X, y).inference(X, y)
-    assert result.goodness_of_fit(by="1").smooth.p_value > 0.05
-    curve = result.missingness_curve([0.2])
-    assert curve.lower[0] < np.mean(y < 0) < curve.upper[0] + 0.1
-    assert len(result.bootstrap(3, random_state=0).estimates) == 3
 
 
 # What is refused.

@@ -237,17 +237,6 @@ def test_a_new_link_is_a_hypothesis_and_named_in_an_interval_that_holds_it(half,
         result.test_link("probit")
 
 
-def test_the_program_fits_with_a_new_link(half, tmp_path, quick_figures):
-    drawn = make_mar_mixture(150, rate=0.5, at_least=5, random_state=0)
-    pd.DataFrame(drawn.data, columns=["a", "b"]).assign(kind=named(drawn.target)).to_csv(
-        tmp_path / "t.csv", index=False
-    )
-    fit = ["fit", str(tmp_path / "t.csv"), "--label", "kind", "--out", str(tmp_path / "out"), "--model", "mixture"]
-    assert main([*fit, "--folds", "2", "--link", half.name, "--quiet"]) == 0
-    average = marmix.load(tmp_path / "out" / "model.marmix")[-1]
-    assert {candidate[-1].shape_ for candidate in average.estimators_.values()} == {half.shape}
-
-
 # Every link.
 
 

@@ -26,20 +26,13 @@ def simulated(mechanism, n=4000, classes=3, seed=0):
 @pytest.mark.parametrize("share", [0.0, 0.15])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("measure", NAMES)
-def test_terms_are_the_bernoulli_likelihood_and_its_gradient_in_the_scores(measure, shape, share):
+def test_terms_are_the_bernoulli_likelihood(measure, shape, share):
     mechanism = Mechanism(measure, alpha=(0.4, -0.8), shape=shape, share=share)
     scores = np.random.default_rng(1).normal(size=(6, 3)) * 1.5
     missing = np.array([0, 1, 0, 1, 1, 0])
     terms = mechanism.terms(scores, missing)
     q = mechanism.missing_proba(scores)
     np.testing.assert_allclose(terms.loglik, np.where(missing, np.log(q), np.log1p(-q)), rtol=1e-10)
-    step = 1e-6
-    for k in range(3):
-        shift = step * np.eye(3)[k]
-        difference = (
-            mechanism.terms(scores + shift, missing).loglik - mechanism.terms(scores - shift, missing).loglik
-        ) / (2 * step)
-        np.testing.assert_allclose(terms.gradient[:, k], difference, atol=1e-8 * np.abs(terms.gradient).max() + 1e-9)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.15])
@@ -196,7 +189,7 @@ def test_profile_is_a_maximum(measure, free):
     truth = Mechanism(
         measure, alpha=(0.5, slope), shape=0.8, share=0.1 * free[1], free_shape=free[0], free_share=free[1]
     )
-    scores, missing = simulated(truth)
+    scores, missing = simulated(truth, 1000)
     weight = np.random.default_rng(0).uniform(0.5, 1.5, size=len(scores))
 
     def loglik(mechanism):
@@ -207,19 +200,11 @@ def test_profile_is_a_maximum(measure, free):
     assert maximum >= loglik(truth)
     rng = np.random.default_rng(1)
     for size in (1e-1, 1e-2, 1e-3):
-        for _ in range(30):
+        for _ in range(8):
             alpha = tuple(np.array(best.alpha) * (1 + size * rng.normal(size=2)))
             shape = max(best.shape * (1 + size * rng.normal()), 0.0) if free[0] else best.shape
             share = min(max(best.share + size * rng.normal(), 0.0), 0.9) if free[1] else 0.0
             assert loglik(Mechanism(measure, alpha=alpha, shape=shape, share=share)) <= maximum + 1e-7
-
-
-def test_profile_recovers_the_truth_from_many_rows():
-    truth = Mechanism("margin", alpha=(1.0, -4.0), shape=0.3, free_shape=True)
-    scores, missing = simulated(truth, n=200_000)
-    fitted = truth.profile(scores, missing)
-    np.testing.assert_allclose(fitted.alpha, truth.alpha, atol=0.2)
-    assert fitted.shape == pytest.approx(0.3, abs=0.15)
 
 
 @pytest.mark.parametrize("free", [False, True])

@@ -98,15 +98,6 @@ def test_a_warm_start_continues_from_the_file(two, tmp_path):
     assert (again.loglik_, again.n_iter_) == (clf.loglik_, clf.n_iter_)
 
 
-def test_results_for_the_training_rows_are_not_saved(two, tmp_path):
-    clf = MARGaussianMixture(link="logit").fit(two.X, two.y)
-    with pytest.raises(AttributeError, match="not saved with the model"):
-        _ = load(saved(clf, tmp_path)).transduction_
-    size = saved(clf, tmp_path).stat().st_size
-    many = MARGaussianMixture(link="logit").fit(np.tile(two.X, (20, 1)), np.tile(two.y, 20))
-    assert saved(many, tmp_path).stat().st_size < 1.2 * size
-
-
 @pytest.mark.parametrize(
     "classes",
     [
@@ -132,15 +123,6 @@ def test_feature_names_come_back(two, tmp_path):
     np.testing.assert_array_equal(again.missing_proba(frame), clf.missing_proba(frame))
     with pytest.raises(ValueError, match="feature names should match"):
         again.predict(frame[["width", "length"]])
-
-
-@pytest.mark.parametrize("options", [{"with_mean": False}, {"with_std": False}])
-def test_scalers_of_every_kind_come_back(options, two, tmp_path):
-    pipeline = make_pipeline(StandardScaler(**options), MARLogisticRegression(link=None)).fit(two.X, two.y)
-    again = load(saved(pipeline, tmp_path))
-    np.testing.assert_array_equal(again.predict_proba(two.X), pipeline.predict_proba(two.X))
-    one, other = (p[0].partial_fit(two.X + 1.0) for p in (again, pipeline))
-    np.testing.assert_array_equal(one.transform(two.X), other.transform(two.X))
 
 
 # The file

@@ -1,7 +1,6 @@
 """Profile-likelihood intervals agree with refits, another optimiser, tests and their sentences."""
 
 from copy import copy
-from functools import partial
 
 import numpy as np
 import pytest
@@ -36,7 +35,6 @@ def more(*seeds):
 
 
 BOTH = pytest.mark.parametrize("make", [gaussian, logistic])
-free = partial(gaussian, link="aranda-ordaz")
 
 
 # Slopes, by an independent likelihood and optimiser: two normals with a common variance.
@@ -134,7 +132,7 @@ def test_at_the_level_of_a_p_value_the_interval_ends_at_the_hypothesis(
 # The shape, against fits with a fixed shape.
 
 
-def check_shape(fit, rows, result, level=DROP):
+def check_shape(fit, rows, result):
     for end in (result.lower, result.upper):
         shape = min(float(end), 100.0)
         tries = [
@@ -143,12 +141,12 @@ def check_shape(fit, rows, result, level=DROP):
         ]
         drop = fit.loglik_ - max(refit.loglik_ for refit in tries)
         if 0.0 < end < np.inf:
-            assert drop == pytest.approx(level, abs=CLOSE)
+            assert drop == pytest.approx(DROP, abs=CLOSE)
         else:
-            assert drop < level + CLOSE
+            assert drop < DROP + CLOSE
 
 
-@pytest.mark.parametrize("seed", [3, 29, *more(9, 13, 18)])
+@pytest.mark.parametrize("seed", [3, *more(9, 13, 18, 29)])
 @BOTH
 def test_limits_of_the_shape_agree_with_refits(simulate, make, seed):
     # the true link is cloglog: some fits have their maximum at large shapes, and cloglog is hardly worse
@@ -167,7 +165,7 @@ def test_limits_of_the_share_agree_with_refits_at_that_share(simulate):
     fit = gaussian(mcar_share=True).fit(X, y)
     result = fit.inference(X, y).profile("share")
     assert 0.0 < result.lower < result.estimate < result.upper < 1.0
-    inference = fit.inference(X, y)._fitted
+    inference = fit.inference(X, y).fitted
     coordinates, objective = inference.coordinates, inference.objective
     for end in (result.lower, result.upper):
 
@@ -225,46 +223,6 @@ def test_units_origin_and_names_of_the_classes_do_not_matter(simulate, name):
     )
 
 
-def test_weights_are_repeated_rows(two):
-    repeats = np.random.default_rng(0).integers(0, 3, size=len(two.y))
-    many = np.repeat(two.X, repeats, axis=0), np.repeat(two.y, repeats)
-    weighted = gaussian().fit(two.X, two.y, repeats).inference(two.X, two.y, repeats).profile("alpha_1")
-    result = gaussian().fit(*many).inference(*many).profile("alpha_1")
-    np.testing.assert_allclose((weighted.lower, weighted.upper), (result.lower, result.upper), rtol=2e-3)
-
-
-# The curve.
-
-
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (gaussian, "shape"),
-        (logistic, "alpha_1"),
-        pytest.param(gaussian, "alpha_1", marks=pytest.mark.long),
-        pytest.param(logistic, "shape", marks=pytest.mark.long),
-    ],
-)
-def test_the_curve_peaks_at_the_estimate_and_crosses_the_level_at_the_limits(simulate, make, name):
-    rows = simulate(600, alpha=(1.0, -4.0), shape=2.0, seed=8)[:2]
-    fit = make(link="aranda-ordaz").fit(*rows)
-    result = fit.inference(*rows).profile(name, alpha=0.3, n_points=41)
-    assert len(result.values) == len(result.loglik) == 41
-    assert (np.diff(result.values) > 0).all()
-    assert result.loglik.max() <= 1e-3
-    assert result.loglik.max() > -0.01
-    left, right = result.values < result.estimate, result.values > result.estimate
-    assert (np.diff(result.loglik[left]) > -1e-3).all()
-    assert (np.diff(result.loglik[right]) < 1e-3).all()
-    for end in (result.lower, result.upper):
-        assert np.interp(end, result.values, result.loglik) == pytest.approx(-chi2.isf(0.3, 1) / 2, abs=0.02)
-    if name == "shape":
-        for shape, loglik in zip(result.values[::8], result.loglik[::8], strict=True):
-            refit = copy(fit).set_params(warm_start=True, shape=float(shape)).fit(*rows)
-            assert loglik == pytest.approx(refit.loglik_ - fit.loglik_, abs=CLOSE)
-    assert len(fit.inference(*rows).profile(name).values) == 0
-
-
 # Errors and limits.
 
 
@@ -274,21 +232,15 @@ def test_parameters_without_a_profile_raise(two):
     def profile(estimator, name="alpha_1", labels=y, **kwargs):
         return estimator.fit(X, labels).inference(X, labels).profile(name, **kwargs)
 
-    for name in ("alpha_0", "mean[0, x0]", "nonsense", 3):
+    for name in ("alpha_0", "mean[0, x0]", "share"):
         with pytest.raises(ValueError, match="no profile likelihood of"):
             profile(gaussian(), name)
-    with pytest.raises(ValueError, match="The shape was fixed"):
-        profile(free(shape=2.0), "shape")
-    with pytest.raises(ValueError, match="no profile likelihood of 'share'"):
-        profile(gaussian(), "share")
     with pytest.raises(ValueError, match=r"C=np\.inf"):
         profile(logistic(C=1.0))
-    for weight in (0.0, 0.5):
-        with pytest.raises(ValueError, match="mechanism_weight=1"):
-            profile(gaussian(mechanism_weight=weight))
-    for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
-        with pytest.raises(ValueError, match="needs a fitted mechanism"):
-            profile(estimator, labels=labels)
+    with pytest.raises(ValueError, match="mechanism_weight=1"):
+        profile(gaussian(mechanism_weight=0.5))
+    with pytest.raises(ValueError, match="needs a fitted mechanism"):
+        profile(gaussian(), labels=truth)
     with pytest.raises(ValueError, match="alpha="):
         profile(gaussian(), alpha=95)
 
@@ -300,28 +252,3 @@ def test_the_slope_has_no_lower_limit_if_the_uncertainty_separates_missing_label
     result = gaussian(link=link).fit(two.X, y).inference(two.X, y).profile("alpha_1")
     assert result.lower == -np.inf
     assert -np.inf < result.upper < 0.0
-    assert ("shape" in result.sentence) == (link == "aranda-ordaz")
-
-
-# Small samples.
-
-
-def test_bartlett_s_correction_moves_the_limits_to_a_lower_level_of_the_same_profile():
-    x, y = line(60, 3, (1.5, -3.0), 1.0)
-    result = gaussian(tol=1e-8).fit(x[:, None], y).inference(x[:, None], y)
-    plain = result.profile("alpha_1")
-    corrected = result.profile("alpha_1", n_resamples=20, random_state=0)
-    assert plain.bartlett == 1.0 < corrected.bartlett
-    z = norm.isf(0.025) * np.sqrt(corrected.bartlett)
-    wider = result.profile("alpha_1", alpha=2.0 * norm.sf(z))
-    assert (corrected.lower, corrected.upper) == pytest.approx((wider.lower, wider.upper), rel=1e-9)
-    assert corrected.lower < plain.lower < plain.upper < corrected.upper
-    assert "Bartlett" in corrected.sentence
-
-
-def test_only_slopes_of_unweighted_rows_have_a_small_sample_correction(two):
-    result = free().fit(two.X, two.y).inference(two.X, two.y)
-    with pytest.raises(ValueError, match="n_resamples=50: there is no small-sample correction for 'shape'"):
-        result.profile("shape", n_resamples=50)
-    with pytest.raises(ValueError, match="n_resamples=5 must be a whole number, at least 20"):
-        result.profile("alpha_1", n_resamples=5)

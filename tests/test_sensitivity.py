@@ -1,7 +1,5 @@
 """The sensitivity analysis: exact identities of the tilt, intervals, tipping points, and every estimator."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -35,8 +33,8 @@ def swept_of(proba, k, delta, given=(20.0, 30.0, 10.0), **options):
     K = proba.shape[1]
     names = np.array(list("abc")[:K])
     values = swept(delta)
-    fixed = {name: options.pop(name) for name in ("weight", "imputed") if name in options}
-    sweep = Sweep.of(pattern_mixture(proba, k, values), np.array(given[:K]), k, values, names, **fixed)
+    log_proba, weight = pattern_mixture(proba, k, values), options.pop("weight", np.ones(len(proba)))
+    sweep = Sweep(log_proba, np.array(given[:K]), k, values, names, weight, proba.argmax(axis=1))
     return sensitivity(sweep, n_draws=20, **options)
 
 
@@ -108,7 +106,6 @@ def test_tipping_points_are_where_the_conclusion_changes():
     low, high = answer.share_interval[1]
     expected = [logit(limit) + 1.0 for limit in (low, high)]
     np.testing.assert_allclose(answer.tipping["share"], expected, atol=1e-6)
-    assert "2.7 times as likely" in " ".join(answer.tipping_words())
 
 
 # Intervals.
@@ -136,27 +133,6 @@ def test_calibration_draws_have_the_spread_of_a_bootstrap():
 
 
 # Estimators.
-
-
-def test_shares_at_zero_are_those_of_the_classifier(fit):
-    clf, X, y = fit
-    answer = clf.sensitivity(X, y, [0.0, np.log(2.0)], n_draws=10)
-    expected = np.bincount(y[y >= 0], minlength=2) + clf.predict_proba(X)[y < 0].sum(axis=0)
-    np.testing.assert_allclose(answer.shares[0], expected / len(y), rtol=1e-12)
-    assert answer.varied == clf.classes_[expected.argmin()]
-    assert "twice as likely" in answer.sentence(2.0)
-    json.dumps(answer.as_dict(), allow_nan=False)
-
-
-def test_renaming_the_classes_renames_the_answer():
-    X, y = rows(K=3)
-    names = np.array(["z", "y", "x", None], dtype=object)  # sorted the other way round
-    for clf in (MARLogisticRegression(link="logit"), MARGaussianMixture(link="logit")):
-        options = {"delta": [1.0], "n_draws": 2, "method": "pattern-mixture"}
-        answer = clf.fit(X, y).sensitivity(X, y, label=2, **options)
-        renamed = clf.fit(X, names[y]).sensitivity(X, names[y], label="x", **options)
-        np.testing.assert_allclose(renamed.shares[:, ::-1], answer.shares, atol=1e-5)
-        np.testing.assert_allclose(renamed.error, answer.error, atol=1e-5)
 
 
 def test_other_rows_have_intervals_of_the_labels_alone_and_say_so(fit):
@@ -195,8 +171,6 @@ def test_delta_adjusted_imputations_draw_the_class_more_often(fit):
     [
         ({"label": "no such class"}, "is not one of the classes"),
         ({"delta": [np.inf]}, "between -50 and 50"),
-        ({"threshold": 1.0}, "between 0 and 1"),
-        ({"n_draws": 0}, "at least 1"),
         ({"method": "guess"}, "selection"),
     ],
 )
@@ -228,15 +202,6 @@ def test_a_mixture_is_fitted_again_and_finds_the_share_at_the_true_odds_ratio():
     expected = (np.bincount(z[z >= 0], minlength=2) + proba.sum(axis=0)) / len(z)
     np.testing.assert_allclose(answer.shares[-1], expected, atol=1e-4)
     assert abs(answer.share[-1] - np.mean(y == 1)) < 0.05 < abs(answer.share[0] - np.mean(y == 1))
-
-
-def test_a_fit_with_a_label_term_is_varied_around_it():
-    X, z, _ = mixture_rows((0.4, 0.6))
-    plain = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, z)
-    term = MARGaussianMixture(covariance_type="tied", link="logit", delta={1: 0.8}).fit(X, z)
-    a = plain.sensitivity(X, z, [0.8], label=1, n_draws=2)
-    b = term.sensitivity(X, z, [-0.8], label=1, n_draws=2)
-    np.testing.assert_allclose(a.shares, b.shares, atol=1e-4)
 
 
 def test_selection_is_for_models_with_a_mechanism(fit):

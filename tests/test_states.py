@@ -3,7 +3,6 @@
 import copy
 import pickle
 import tempfile
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,6 @@ from marmix import (
     load,
     save,
 )
-from marmix.tables import Preparation
 
 pd = pytest.importorskip("pandas")
 
@@ -145,26 +143,6 @@ class Life(RuleBasedStateMachine):
             self.estimator.fit(*rows(seed, ("x", "y", "z"), 3))
         self.estimator.set_params(**{name: before})
 
-    @rule(seed=st.integers(4, 6))
-    def interrupted_fit(self, seed):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("marmix.estimators.base.replace_fit", interrupt)
-            patch.setattr("marmix.estimators.boosting.replace_fit", interrupt)
-            patch.setattr("marmix.selection.average.replace_fit", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                self.estimator.fit(*rows(seed, ("x", "y", "z"), 3))
-
-    @rule()
-    def fit_with_a_warning_turned_into_an_error(self):
-        X, y = rows(4, ("x", "y"), 3)
-        y = np.where(y == "y", "y", "x").astype(object)  # every row has a label
-        if self.kind == "average":
-            y[np.flatnonzero(y == "x")[1:]] = None  # one class has a single label
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            with pytest.raises(UserWarning):
-                self.estimator.fit(X, y)
-
     @precondition(lambda self: self.expected is not None)
     @rule(value=st.sampled_from([np.inf, -np.inf, 1e151, -1e300]), name=st.sampled_from(METHODS))
     def refused_prediction(self, value, name):
@@ -203,23 +181,8 @@ class Life(RuleBasedStateMachine):
             assert answers(self.estimator, self.X) == self.expected
 
 
-def interrupt(*args):
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_an_estimator_answers_as_at_its_last_successful_fit(kind, long):
     examples, steps = (300, 30) if long else (1, 4) if kind == "average" else (2, 10)
     size = settings(settings(), max_examples=examples, stateful_step_count=steps)
     run_state_machine_as_test(type(kind, (Life,), {"kind": kind}), settings=size)
-
-
-def test_a_refused_preparation_leaves_the_fit_as_it_was():
-    table = {"age": [41.0, None, 35.0], "group": ["b", "a", "b"]}
-    preparation = Preparation().fit(table)
-    before, features = repr(vars(preparation)), preparation.transform(table).tobytes()
-    for bad in ({"age": []}, {"day": ["2020-01-01", "2020-01-01"]}, {"age": [float("inf"), 1.0]}, {"a": [1.0, 1.0]}):
-        with pytest.raises(ValueError, match=r"column|rows"):
-            preparation.fit(bad)
-        assert repr(vars(preparation)) == before
-    assert preparation.transform(table).tobytes() == features

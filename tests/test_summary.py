@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.inference.tables import Table
-
-FITS = [
-    MARGaussianMixture(link="logit"),
-    MARLogisticRegression(link="logit"),
-    MARKernelClassifier(n_landmarks=20, cv=2),
-    MARStudentMixture(dof=5),
-]
 
 
 def facts_of(clf):
@@ -75,13 +68,7 @@ def test_it_says_where_there_is_no_mechanism(two):
     assert facts_of(whole)["missingness"] == "no label is missing"
 
 
-def test_notes_of_the_fit_are_notes_of_the_summary(two):
-    with pytest.warns(UserWarning, match="linearly dependent"):
-        clf = MARGaussianMixture(link="logit").fit(np.column_stack([two.X, two.X[:, 0]]), two.y)
-    assert set(clf.notes_) <= set(clf.summary().notes)
-
-
-@pytest.mark.parametrize("estimator", FITS[:2], ids=str)
+@pytest.mark.parametrize("estimator", [MARGaussianMixture(), MARLogisticRegression()], ids=str)
 def test_many_features_and_classes_are_shortened_and_no_line_is_a_wall(estimator):
     rng = np.random.default_rng(0)
     y = np.arange(600) % 12
@@ -98,12 +85,6 @@ def test_many_features_and_classes_are_shortened_and_no_line_is_a_wall(estimator
     assert max(map(len, str(table).splitlines())) <= 200
     assert any("of 40" in note for note in table.notes)
     assert "6 of 12 columns are shown." in table.notes
-
-
-def test_components_of_a_class_are_numbered(two):
-    clf = MARGaussianMixture(link=None, covariance_type="full", n_components={1: 2}, random_state=0).fit(two.X, two.y)
-    assert clf.summary().columns == ["0 #1", "1 #1", "1 #2"]
-    assert facts_of(clf)["model"] == "Gaussian mixture, full covariance, 3 Gaussians for 2 classes"
 
 
 # A choice
@@ -124,27 +105,3 @@ def test_a_choice_lists_candidates_by_weight_and_the_verdict(choice):
     assert facts_of(choice)["candidates"] == "average of 2"
     for number in (choice.score_.value, *choice.score_.interval, choice.score_.plain):
         assert f"{number:.3f}" in facts_of(choice)["log-loss"]
-
-
-def test_a_choice_without_comparison_has_a_summary(two):
-    few = np.concatenate([np.flatnonzero(two.truth == 0)[:5], np.flatnonzero(two.truth == 1)[:1]])
-    y = np.full(300, -1)
-    y[few] = two.truth[few]
-    with pytest.warns(UserWarning, match="single labelled row"):
-        choice = MARClassifierCV(estimators={"a": MARLogisticRegression(link=None)}).fit(two.X, y)
-    assert choice.summary().columns == ["weight", "mechanism"]
-    assert choice.summary().notes.count(choice.verdict_) == 1
-
-
-# HTML
-
-
-def test_names_in_html_are_escaped(two):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(two.X, columns=["<script>1</script>", "b & c"])
-    clf = MARGaussianMixture(link="logit").fit(frame, np.array(["<b>no", "<i>yes", None], dtype=object)[two.y])
-    below = clf._repr_html_().partition("marmix-summary'>")[2]
-    assert "&lt;script&gt;1" in below
-    assert "&lt;b&gt;no" in below
-    assert "<script" not in below
-    assert "<b>" not in below

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from marmix.core.trees import TreeScores, trees_of
 
@@ -74,23 +72,6 @@ def test_a_missing_value_where_training_had_none_goes_with_the_larger_child():
     assert scores[0] == scores[1] != scores[2]
 
 
-def test_a_tree_without_a_split_adds_its_one_leaf():
-    x = np.zeros((20, 2))
-    booster = lightgbm.train(PARAMS | {"objective": "binary"}, lightgbm.Dataset(x, np.arange(20) % 4 == 0), 3)
-    trees = trees_of(booster.dump_model(), np.zeros(1))
-    np.testing.assert_allclose(TreeScores(2, 2).scores(trees, x.T)[1], np.log(1 / 3), rtol=1e-12)
-    assert not len(trees.feature)
-
-
-@given(st.lists(st.floats(-10, 10), min_size=4, max_size=4), st.integers(0, 3))
-def test_scores_of_a_row_do_not_depend_on_other_rows(row, place):
-    trees = trees_of(BOOSTERS[2, 4].dump_model(), np.zeros(1))
-    X, _ = rows(4, seed=3)
-    X[place] = row
-    model = TreeScores(4, 2)
-    np.testing.assert_array_equal(model.scores(trees, X.T)[:, place], model.scores(trees, X[[place]].T)[:, 0])
-
-
 def test_scores_on_torch_are_those_on_numpy():
     torch = pytest.importorskip("torch")
     trees = trees_of(BOOSTERS[4, 4].dump_model(), np.zeros(4))
@@ -98,10 +79,3 @@ def test_scores_on_torch_are_those_on_numpy():
     model = TreeScores(4, 4)
     scores = model.scores(trees, torch.as_tensor(X.T))
     np.testing.assert_array_equal(scores.numpy(), model.scores(trees, X.T))
-
-
-def test_importances_are_the_gains_of_lightgbm():
-    booster = BOOSTERS[2, 31]
-    trees = trees_of(booster.dump_model(), np.zeros(1))
-    gains = TreeScores(4, 2).user_values(trees, None)["feature_importances"]
-    np.testing.assert_allclose(gains, booster.feature_importance("gain"), rtol=1e-5)

@@ -25,7 +25,6 @@ from marmix import (
 )
 from marmix.app.fit import fit_file
 from marmix.app.labels import labels_of
-from marmix.app.progress import Progress
 from marmix.app.reading import Table
 from marmix.app.saved import Request, evaluate_file
 from marmix.app.survey import Options
@@ -41,10 +40,11 @@ from marmix.evaluation import (
     roc_auc,
 )
 from marmix.evaluation.pseudo_labels import pseudo_labels
-from marmix.inference.bootstrap import _rows
+from marmix.inference.bootstrap import _weights
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
 from marmix.selection.evidence import Evidence
 from marmix.selection.held_out import folds_of_copies
+from marmix.terminal import Progress
 
 ESTIMATORS = {
     "mixture": MARGaussianMixture(),
@@ -175,17 +175,13 @@ def test_a_row_of_weight_two_is_the_row_twice_in_the_sandwich():
 
 def test_the_bootstrap_draws_rows_with_all_their_votes():
     result = MARGaussianMixture().fit(X, VOTES).inference(X, VOTES)
-    rows, z, weight = _rows(result.fitted, "nonparametric", np.random.default_rng(0))
-    np.testing.assert_array_equal(z, COPIES.z)
-    np.testing.assert_array_equal(rows, X[COPIES.rows])
+    weight = _weights(result.fitted, np.random.default_rng(0))
     times = weight / COPIES.share
     np.testing.assert_allclose(times, np.round(times), atol=1e-9)
     counts = np.bincount(COPIES.rows, weight)
     np.testing.assert_allclose(times, counts[COPIES.rows], atol=1e-9)
     assert counts.sum() == pytest.approx(len(X))
     assert len(np.unique(np.round(counts))) > 2
-    with pytest.raises(ValueError, match="nonparametric"):
-        result.bootstrap(20, kind="parametric")
     with pytest.raises(ValueError, match="bootstrap=False"):
         result.test_informative(bootstrap=True)
 

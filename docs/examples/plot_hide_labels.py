@@ -23,9 +23,16 @@ X, truth = iris.data[:, 2:], iris.target_names[iris.target]  # petal length and 
 lda = LinearDiscriminantAnalysis()
 posterior = cross_val_predict(lda, X, truth, cv=5, method="predict_proba")
 
+
+def on_one_side(log_posterior):
+    """The entropy where virginica is most probable; elsewhere a value at which no label is lost."""
+    h = -np.sum(np.exp(log_posterior) * log_posterior, axis=1)
+    return np.where(log_posterior.argmax(axis=1) == 2, h, -100.0)
+
+
 ways = {
     "hard rows first": {"measure": "entropy"},
-    "virginica's side": {"measure": "entropy", "side": "virginica", "rate": 0.25},
+    "virginica's side": {"measure": on_one_side, "slope": 4.0, "rate": 0.25},
     "a coin": {"link": None},
 }
 labelled = {

@@ -23,7 +23,12 @@ from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.datasets import make_mar_mixture
 
 people = make_mar_mixture(
-    3000, n_features=3, separation=2.5, weights=[0.97, 0.03], rate=0, random_state=0
+    3000,
+    n_features=3,
+    distribution=("gaussian", {"separation": 2.5}),
+    weights=[0.97, 0.03],
+    rate=0,
+    random_state=0,
 )
 X, sick = people.data, people.target_true == 1
 tested = np.concatenate([np.flatnonzero(sick)[:20], np.flatnonzero(~sick)[:40]])

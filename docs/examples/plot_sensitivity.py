@@ -13,8 +13,6 @@ be wrong before the conclusion changes?
 # Of 569 real tumours 375 have no diagnosis (`marmix.datasets.load_tumours`), and we report the share of malignant ones. Could
 # it be off because malignant tumours lose their diagnosis more often than benign ones with the same measurements?
 
-from textwrap import fill
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -29,11 +27,9 @@ sweep = clf.sensitivity(X, y, label="malignant")
 SensitivityDisplay.from_sensitivity(sweep)
 
 # %%
-# In words, and the odds ratios at which the share leaves its present interval:
+# In words, the odds ratios at which something else would follow:
 
-print(fill(sweep.sentence(2.0)))
-low, high = np.exp(sweep.tipping["share"])
-print(f"The share leaves its interval at an odds ratio below {low:.2f} or above {high:.1f}.")
+print(*sweep.tipping_words(), sep="\n")
 print(f"(These labels were hidden, so we know the share: {tumours.target_true.mean():.1%}.)")
 
 # %%
@@ -45,7 +41,12 @@ print(f"(These labels were hidden, so we know the share: {tumours.target_true.me
 # A **simulated** survey: 30 % of the people have a trait, and those who have it are four times as likely not to answer.
 
 people = make_mar_mixture(
-    1500, n_features=4, separation=2.5, weights=[0.7, 0.3], rate=0, random_state=0
+    1500,
+    n_features=4,
+    distribution=("gaussian", {"separation": 2.5}),
+    weights=[0.7, 0.3],
+    rate=0,
+    random_state=0,
 )
 X, trait = people.data, people.target_true
 odds = np.where(trait == 1, 4.0, 1.0)

@@ -29,7 +29,7 @@ names = np.array(["benign", "malignant"])
 
 def read(seed, n=150):
     """Features, the votes of seven readers as a table, and the true classes."""
-    rows = make_mar_mixture(n, n_features=4, separation=2.0, rate=0, random_state=seed)
+    rows = make_mar_mixture(n, n_features=4, rate=0, random_state=seed)
     draws = np.random.default_rng([seed, 1]).uniform(size=(n, 7)) < rows.posterior[:, 1:]
     votes = pd.DataFrame(names[draws.astype(int)], columns=[f"reader {i}" for i in range(1, 8)])
     return rows.data, votes, rows.target_true
@@ -70,7 +70,7 @@ ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 # knows the true class of every case. The votes beat even that, because a divided vote tells how hard a case is, and a class
 # does not.
 
-fresh = make_mar_mixture(20_000, n_features=4, separation=2.0, rate=0, random_state=1000)
+fresh = make_mar_mixture(20_000, n_features=4, rate=0, random_state=1000)
 losses = []
 for seed in range(30):
     X, readers, truth = read(seed)

@@ -15,8 +15,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any
 
 from marmix import __version__
-from marmix.app.arguments import OPTIONS, Parser
-from marmix.app.commands import COMMANDS
+from marmix.app.commands import COMMANDS, OPTIONS, Parser
 from marmix.terminal import VisibleText
 
 

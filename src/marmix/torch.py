@@ -167,10 +167,9 @@ class MissingnessLoss(nn.Module):
         Raises
         ------
         ValueError
-            If shapes or values do not fit together.
+            If shapes do not fit together.
         """
-        self._check(logits, targets, weight, missing)
-        missing = targets < 0 if missing is None else missing | (targets < 0)
+        missing = _missing(logits, targets, weight, missing)
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         loss = nn.functional.cross_entropy(logits, targets.long(), ignore_index=-1, reduction="none")
@@ -236,10 +235,9 @@ class MissingnessLoss(nn.Module):
         Raises
         ------
         ValueError
-            If shapes or values do not fit together.
+            If shapes do not fit together.
         """
-        self._check(logits, targets, weight, missing)
-        missing = targets < 0 if missing is None else missing | (targets < 0)
+        missing = _missing(logits, targets, weight, missing)
         self._become(self._options.profile(logits.double(), missing, weight))
         return self.mechanism()
 
@@ -280,29 +278,13 @@ class MissingnessLoss(nn.Module):
             self.alpha.copy_(torch.tensor(mechanism.alpha, dtype=torch.float64))
         self._options, self._started = mechanism, True
 
-    def _check(self, logits: Tensor, targets: Tensor, weight: Tensor | None, missing: Tensor | None) -> None:
-        """Raise an error in words for wrong shapes and values; values on a device are read for the first batch only."""
-        if logits.ndim != 2 or logits.shape[1] < 2 or not logits.shape[0]:
-            raise ValueError(
-                f"logits must have shape (n, K) with K >= 2 classes and n >= 1 rows, not {tuple(logits.shape)}."
-            )
-        if not logits.is_floating_point():
-            raise ValueError(f"logits must be floating-point numbers, not {logits.dtype}.")
-        n, classes = logits.shape
-        for name, values in (("targets", targets), ("weight", weight), ("missing", missing)):
-            if values is not None and tuple(values.shape) != (n,):
-                raise ValueError(
-                    f"{name} must have shape ({n},), one value per row of logits, not {tuple(values.shape)}."
-                )
-        if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
-            raise ValueError(
-                f"targets must be integers, the class or -1 where the label is missing, not {targets.dtype}."
-            )
-        if (targets.device.type == "cpu" or not self._started) and not -1 <= targets.min() <= targets.max() < classes:
-            raise ValueError(
-                f"targets must lie between 0 and {classes - 1}, as logits has {classes} columns, or be -1 where the label is "
-                f"missing; they range from {int(targets.min())} to {int(targets.max())}."
-            )
+
+def _missing(logits: Tensor, targets: Tensor, weight: Tensor | None, missing: Tensor | None) -> Tensor:
+    """Whether labels were missing when the data came, for arrays of one value per row."""
+    for values in (targets, weight, missing):
+        if values is not None and values.shape != logits.shape[:1]:
+            raise ValueError("logits must have shape (n, K), and targets, weight and missing one value per row, (n,).")
+    return targets < 0 if missing is None else missing | (targets < 0)
 
 
 class _MissingIndicators(torch.autograd.Function):

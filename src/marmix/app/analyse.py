@@ -56,7 +56,6 @@ from marmix.core.labels import label_shares
 from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
-from marmix.inference import Inference
 from marmix.inference.sensitivity import Sensitivity, Sweep, pattern_mixture, sensitivity, swept
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.comparison import Comparison as Compared
@@ -122,7 +121,7 @@ class Case:
     sample: Sample
     predictions: Predicted
     tested: facts.TestedRows | None
-    result: Inference | str  # or why there is none
+    tests: facts.ParameterTests
     sets: SetFacts | None = None
 
     @cached_property
@@ -193,7 +192,7 @@ class Case:
     @property
     def features(self) -> list[str]:
         """Names of the features of the model."""
-        return [str(name) for name in self.preparation.get_feature_names_out()]
+        return names_of(self.preparation)
 
     @property
     def any_missing(self) -> bool:
@@ -253,11 +252,16 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         sample=sample,
         predictions=predictions,
         tested=tested,
-        result=facts.inference_of(model, rows.X, rows.labels, rows.missing),
+        tests=facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing),
         sets=sets,
     )
     others = [Caution("note", text) for text in plan.doubts.notes()]
     return replace(analysis_of(case, others), classifier=model.named(), columns=columns)
+
+
+def names_of(preparation: Preparation) -> list[str]:
+    """Names of the features of the model."""
+    return [str(name) for name in preparation.get_feature_names_out()]
 
 
 def part(step: Step, start: float, end: float) -> Step:
@@ -284,7 +288,7 @@ def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
         statistical=facts.statistical_facts(case.model, case.any_missing),
         scores=scores,
         scored_on=case.tested.where if case.tested else "",
-        estimates=[] if isinstance(case.result, str) else facts.estimates(case.model, case.result, case.features),
+        estimates=list(case.tests.estimates),
         reproduction=_reproduction(case.source),
         sensitivity=None if sweep is None else facts.sensitivity_facts(sweep),
         verdict=verdict(warnings, labels.certainty.wrong, labels.imputed) if labels.imputed else None,
@@ -401,10 +405,10 @@ def _model_facts(case: Case) -> ModelFacts:
 
 
 def _missingness(case: Case, doubts: Sequence[Caution]) -> Any:
-    result = facts.missingness_facts(case.model, case.result, doubts)
+    result = facts.missingness_facts(case.model, case.tests, doubts)
     notes = () if case.comparison is None else case.comparison.notes
     if result.informative and any(note.code == "no-support" for note in notes):
-        return replace(result, informative=None, sentence=facts.LINEAR)
+        return replace(result, informative=None, p_value=None, test="", at_floor=False, sentence=facts.LINEAR)
     return result
 
 
@@ -493,7 +497,7 @@ def _sweep(case: Case) -> Sensitivity | None:
     tau, (code, counts) = posterior.central[unlabelled], case.represents
     k = int((case.given + counts @ tau).argmin())
     result = sensitivity(
-        Sweep.of(pattern_mixture(tau, k, delta), case.given, k, delta, case.model.classes, counts, code),
+        Sweep(pattern_mixture(tau, k, delta), case.given, k, delta, case.model.classes, counts, code),
         draw=lambda rng: posterior.draw(rng)[unlabelled],
         n_draws=_DRAWS,
     )
@@ -578,8 +582,8 @@ def _notes(case: Case) -> list[Caution]:
         texts.append(
             f"{rows.counts.rows:,} rows ({share:.1%}) have a missing feature. {RULES[case.preparation.impute]}"
         )
-    if isinstance(case.result, str):
-        texts.append(case.result)
+    if case.tests.reason:
+        texts.append(case.tests.reason)
     heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
     reported = [model.statistical] if model.statistical else []
     notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]

@@ -21,7 +21,6 @@ from marmix.app.fit import FILES, require_libraries
 from marmix.app.labelling import LABEL, labelling_page
 from marmix.app.page import environment
 from marmix.app.predictions import predicted, with_labels
-from marmix.app.progress import Progress
 from marmix.app.reading import Table, read
 from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, own_columns
 from marmix.app.wording import VERDICTS
@@ -30,7 +29,7 @@ from marmix.audit import Audit, AuditResult, Estimate
 from marmix.core.labels import MISSING_TEXTS, number_labels
 from marmix.outputs import new_files
 from marmix.tables.cells import arrow, listed, shown
-from marmix.terminal import command_line
+from marmix.terminal import Progress, command_line
 
 AUDIT, HARDEST = "audit", "hardest"  # files of the rows to label, with .json for the plan, .csv and .html
 PLAN = f"{AUDIT}.json"

@@ -119,39 +119,52 @@ def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
     ]
 
 
-def inference_of(model: Model, X: Array, labels: NDArray[Any], missing: Any = None) -> Inference | str:
-    """Standard errors and tests for the fit, or a sentence why there are none."""
+class ParameterTests(NamedTuple):
+    """Parameters with intervals, and the test whether missingness depends on the uncertainty; or the reason for none."""
+
+    reason: str = ""
+    estimates: Sequence[Estimate] = ()
+    p_value: float | None = None
+    test: str = ""
+    at_floor: bool = False  # whether the p-value is the smallest that a simulation can show
+
+
+def parameter_tests(
+    model: Model, X: Array, labels: NDArray[Any], features: Sequence[str], missing: Any = None
+) -> ParameterTests:
+    """Standard errors and the test for the fit, whose matrices and copies of the rows are not kept."""
     if model.statistical is None:
-        return NO_PARAMETERS
+        return ParameterTests(NO_PARAMETERS)
     counts = label_shares(labels, np.arange(len(model.classes))).sum(axis=0)
     if counts.sum() < FEW or counts.min() < _TESTABLE:
-        return TOO_FEW_LABELS
+        return ParameterTests(TOO_FEW_LABELS)
     estimator = model.statistical[-1]
     if reason := too_many_parameters(estimator.model_):
-        return f"No intervals were computed: {reason}."
+        return ParameterTests(f"No intervals were computed: {reason}.")
     try:
         result: Inference = estimator.inference(model.axes(X), labels, missing=missing)
     except ValueError as error:
-        return f"No intervals could be computed: {error}"
-    return result
+        return ParameterTests(f"No intervals could be computed: {error}")
+    informative = _informative(result) if estimator.model_.has_mechanism else (None, "", False)
+    return ParameterTests("", estimates(model, result, features), *informative)
 
 
-def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
+def missingness_facts(model: Model, tests: ParameterTests, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
         return MissingnessFacts(None, None, "", NO_PARAMETERS, None, None)
     mechanism = model.statistical[-1].mechanism_
     if not model.statistical[-1].model_.has_mechanism:
         return MissingnessFacts(None, None, "", "No label is missing.", None, None)
-    if result == TOO_FEW_LABELS:
-        return MissingnessFacts(None, None, "", result, None, None)
+    if tests.reason == TOO_FEW_LABELS:
+        return MissingnessFacts(None, None, "", tests.reason, None, None)
     scores = np.zeros((len(model.classes), 2))  # all classes equally probable, and one class certain
     scores[1:, 1] = -700.0
     u = mechanism.measured(posterior(scores)).value
     toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
-    if isinstance(result, str):
-        return MissingnessFacts(None, None, "", result, toss_up, certain)
-    p_value, test, at_floor = _informative(result)
+    if tests.reason:
+        return MissingnessFacts(None, None, "", tests.reason, toss_up, certain)
+    _, _, p_value, test, at_floor = tests
     if p_value is None:
         sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)

@@ -15,6 +15,7 @@ from marmix.app.findings import Contents, Figure, Findings, Interval, RowTable, 
 from marmix.inference.sensitivity import times
 from marmix.inference.tables import number
 from marmix.plotting.predictions import CURVES_TOGETHER
+from marmix.tables.cells import counted
 
 SECTIONS = {  # a template each, and its short title
     "verdict": "Verdict",
@@ -114,7 +115,8 @@ def environment() -> Any:
         "name": named,
         "count": "{:,}".format,
         "value": _value,
-        **{name: getattr(wording, name) for name in ("counted", "percent", "share_of", "loss", "figure", "estimate")},
+        "counted": counted,
+        **{name: getattr(wording, name) for name in ("percent", "share_of", "loss", "figure", "estimate")},
     }
     css, js = (
         files("marmix.app").joinpath("templates", name).read_text(encoding="utf-8") for name in ("page.css", "page.js")

@@ -20,17 +20,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix import persistence
 from marmix.app import facts
-from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, part
+from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, names_of, part
 from marmix.app.findings import Findings, ScoreFacts, finite
 from marmix.app.fit import require_libraries
 from marmix.app.labels import labels_of
 from marmix.app.models import Model, Sample, Step, compared, sampled, statistical
 from marmix.app.page import report_html
 from marmix.app.predictions import Predicted, complete_rows, given_codes, predicted
-from marmix.app.progress import Progress
 from marmix.app.reading import Table, read
-from marmix.app.summary import summary_lines
 from marmix.app.survey import Rows, rows_of
+from marmix.app.wording import summary_lines
 from marmix.app.writing import write_rows
 from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.estimators.base import numbered
@@ -38,7 +37,6 @@ from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.prior import prior_of
 from marmix.evaluation.pseudo_labels import UncertainPosterior
-from marmix.inference import Inference
 from marmix.inference.sensitivity import Sensitivity
 from marmix.inference.tables import Table as TextTable
 from marmix.outputs import one_file
@@ -49,7 +47,7 @@ from marmix.selection.candidates import knows_missingness
 from marmix.selection.comparison import Q_MAX, Comparison
 from marmix.tables.cells import as_table, counted, shown
 from marmix.tables.preparation import Preparation
-from marmix.terminal import TerminalBytes, command_line
+from marmix.terminal import Progress, TerminalBytes, command_line
 
 FIGURES = ("png", "svg", "pdf")
 _SEEN = (
@@ -505,10 +503,10 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
     model, prior = _model(saved, rows.classes)
     predictions = predicted(model.classifier, rows.X, rows.complete, part(step, 0.0, 0.1))
     sample, comparison = sampled(rows, source.seed), None
-    result: Inference | str = facts.NOT_OF_FIT
+    tests = facts.ParameterTests(facts.NOT_OF_FIT)
     tested = _other_rows(predictions, rows, sample)
     if _is_of_fit(model, rows):
-        result = facts.inference_of(model, rows.X, rows.labels)
+        tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(saved.preparation))
         comparison = _compared_again(model.classifier, sample, source.seed, prior, part(step, 0.1, 0.9))
         tested = facts.held_out(comparison, sample.labels, len(rows.X))
     case = Case(
@@ -521,7 +519,7 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
         sample=sample,
         predictions=predictions,
         tested=tested,
-        result=result,
+        tests=tests,
     )
     return analysis_of(case)
 

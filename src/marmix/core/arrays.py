@@ -133,9 +133,7 @@ def multiply_into(out: Any, a: Any, b: Any) -> None:
 
 
 def unmasked(array: Any) -> Any:
-    """The array with NaN in place of masked entries; a list of masked rows becomes an array, anything else is unchanged."""
-    if isinstance(array, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in array):
-        array = np.ma.stack([np.ma.asarray(row) for row in array])
+    """The array with NaN in place of masked entries."""
     if not isinstance(array, np.ma.MaskedArray):
         return array
     return np.ma.filled(array.astype(float), np.nan) if np.ma.is_masked(array) else array.data

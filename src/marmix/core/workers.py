@@ -3,7 +3,6 @@
 A process that is forked while another thread fits a model has that thread's limits; fork before or after.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +46,8 @@ def one_thread() -> Iterator[None]:
 def available() -> int:
     """Number of threads that a fit may use.
 
-    The cores of this process, limited by `OMP_NUM_THREADS`, threadpoolctl and joblib's `parallel_config`. Inside a worker of
+    The cores of this process, limited by the threads of BLAS (`OMP_NUM_THREADS`, threadpoolctl) and joblib's
+    `parallel_config`. Inside a worker of
     joblib, Dask or multiprocessing it is one.
     """
     backend, n_jobs = joblib.parallel.get_active_backend()
@@ -56,9 +56,6 @@ def available() -> int:
     limits = [int(joblib.effective_n_jobs(-1))]
     if n_jobs is not None and n_jobs > 0:
         limits.append(int(n_jobs))
-    openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if openmp.isdecimal() and int(openmp) > 0:
-        limits.append(int(openmp))
     if not _LIMITS:
         blas = [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
         limits += [max(blas)] if blas else []

@@ -34,22 +34,15 @@ class Family(NamedTuple):
 
     law: Callable[..., Any]  # of scipy, from the parameters of a class
     defaults: Callable[[int, int, float], dict[str, Any]]  # (classes, features, separation) -> parameters
-    centres: str | None = None  # the parameter that `separation` sets
     matrices: str | None = None  # the parameter that is a matrix for each class; the features are then not independent
 
 
-def laws_of(
-    distribution: str, classes: int, features: int, parameters: Mapping[str, Any] | None, separation: float
-) -> list[Law]:
+def laws_of(distribution: str, classes: int, features: int, parameters: Mapping[str, Any]) -> list[Law]:
     """The law of each class of a family of `FAMILIES`; `parameters` override its defaults."""
     if distribution not in FAMILIES:
         raise ValueError(f"distribution={distribution!r} is not one of {', '.join(map(repr, FAMILIES))}.")
-    family, overrides = FAMILIES[distribution], dict(parameters or {})
-    if not (np.isfinite(separation) and separation > 0.0):
-        raise ValueError(f"separation={separation!r} must be a positive number.")
-    if separation != SEPARATION and (family.centres is None or family.centres in overrides):
-        raise ValueError(f"separation={separation!r} has no effect with these parameters: drop it.")
-    defaults = family.defaults(classes, features, separation)
+    family, overrides = FAMILIES[distribution], dict(parameters)
+    defaults = family.defaults(classes, features, overrides.pop("separation", SEPARATION))
     unknown = [name for name in overrides if name not in defaults]
     if unknown:
         raise ValueError(
@@ -96,19 +89,16 @@ FAMILIES = {
     "gaussian": Family(
         stats.multivariate_normal,
         lambda K, d, apart: {"means": places(K, d, apart), "covariances": np.eye(d)},
-        "means",
         "covariances",
     ),
     "student": Family(
         stats.multivariate_t,
         lambda K, d, apart: {"means": places(K, d, apart), "scales": np.eye(d), "df": 4.0},
-        "means",
         "scales",
     ),
     "laplace": Family(
         stats.laplace,
         lambda K, d, apart: {"locations": places(K, d, apart), "scales": np.r_[1.0, np.full(d - 1, 0.8)]},
-        "locations",
     ),
     "gamma": Family(
         lambda shapes, scales: stats.gamma(shapes, scale=scales),

@@ -30,7 +30,6 @@ def hide_labels(
     rate: float = 0.7,
     *,
     measure: str | Callable[..., object] = "margin",
-    side: Any = None,
     at_least: int = 0,
     random_state: Any = None,
 ) -> Bunch:
@@ -76,10 +75,8 @@ def hide_labels(
     rate : float, default=0.7
         Mean of q, at least 0 and less than 1; the share that is actually hidden varies around it.
     measure : str or callable, default="margin"
-        The measure u, see `Mechanism`. "signed-margin" hides labels towards one of two classes.
-    side : label or None, default=None
-        Hide labels only in rows whose most probable class is this one; q = 0 in the others. `rate` is still the mean
-        over all labelled rows, so it must be less than the share of those rows.
+        The measure u, see `Mechanism`. "signed-margin" hides labels towards one of two classes; a callable of the log posteriors
+        that is 100 in some rows, with a negative slope, spares them.
     at_least : int, default=0
         Number of labels that every class must keep. The draw is repeated until it does, up to 1000 times.
     random_state : int >= 0, Generator, RandomState or None, default=None
@@ -93,7 +90,7 @@ def hide_labels(
         - `target_true`: all labels of y, in the same form.
         - `missing`: whether `target` is missing, (n,).
         - `missing_proba`: q, (n,), also of rows that had no label.
-        - `mechanism`: the `Mechanism` behind q (on the given `side`); None if link=None or rate=0.
+        - `mechanism`: the `Mechanism` behind q; None if link=None or rate=0.
         - `rate`: as given.
         - `DESCR`: a sentence.
 
@@ -148,8 +145,6 @@ def hide_labels(
         raise ValueError(f"at_least={at_least!r} must be an integer >= 0.")
     z, names = _encoded(y, posterior)
     mechanism, q = None, np.full(len(z), float(rate))
-    if link is None and side is not None:
-        raise ValueError("link=None hides labels in all rows alike: it takes no side.")
     if posterior is not None or (link is not None and rate > 0.0):
         tau = _checked_posterior(posterior, len(z), names)
     if link is not None:
@@ -163,12 +158,8 @@ def hide_labels(
                 "slope is needed with a callable measure. To hide labels of hard rows first, give a negative slope if the "
                 "measure is large where the class is clear, otherwise a positive one."
             )
-        if side is not None and side not in names.tolist():
-            raise ValueError(f"side={side!r} is not one of the classes {names.tolist()}.")
         if rate > 0.0:
-            exposed = np.full(len(z), True) if side is None else tau.argmax(axis=1) == names.tolist().index(side)
-            u = _measured(model, tau, steepness)
-            mechanism, q = _at_rate(model, u, steepness, float(rate), exposed, z >= 0)
+            mechanism, q = _at_rate(model, _measured(model, tau, steepness), steepness, float(rate), z >= 0)
     hidden = _draw_hidden(z, names, q, int(at_least), generator(random_state))
     labelled, labels = known_labels(y, names)
     target = _without(y, labelled, labels, hidden)
@@ -179,7 +170,7 @@ def hide_labels(
         missing_proba=q,
         mechanism=mechanism,
         rate=float(rate),
-        DESCR=_description(mechanism, side, float(rate), int(np.sum(hidden & labelled)), int(labelled.sum())),
+        DESCR=_description(mechanism, float(rate), int(np.sum(hidden & labelled)), int(labelled.sum())),
     )
 
 
@@ -235,25 +226,20 @@ def _measured(model: Mechanism, tau: Array, slope: float) -> Array:
     return u if slope != 0.0 else np.zeros_like(u)
 
 
-def _at_rate(
-    model: Mechanism, u: Array, slope: float, rate: float, exposed: Booleans, at_risk: Booleans
-) -> tuple[Mechanism, Array]:
+def _at_rate(model: Mechanism, u: Array, slope: float, rate: float, at_risk: Booleans) -> tuple[Mechanism, Array]:
     """The mechanism whose q averages to `rate` over the rows at risk, and q."""
 
     def q(level: float) -> tuple[Mechanism, Array]:
         mechanism = model.moved(np.array([level, slope]))
-        return mechanism, np.where(exposed, mechanism.missing_proba_of(u[None]), 0.0)
+        return mechanism, mechanism.missing_proba_of(u[None])
 
     def excess(level: float) -> float:
         return float(q(level)[1][at_risk].mean()) - rate
 
     with np.errstate(invalid="ignore"):
-        least, most = (float(np.mean((exposed & rows)[at_risk])) for rows in (slope * u == np.inf, slope * u > -np.inf))
+        least, most = (float(np.mean(rows[at_risk])) for rows in (slope * u == np.inf, slope * u > -np.inf))
     if not least < rate < most:
-        raise ValueError(
-            f"rate={rate:g} cannot be reached: the largest rate is {most:.4g}, the share of rows whose labels can be hidden"
-            + (f" (the smallest is {least:.4g})." if least else ".")
-        )
+        raise ValueError(f"rate={rate:g} cannot be reached, only rates between {least:.4g} and {most:.4g}.")
     reach = 1.0
     while reach < _LARGEST_LEVEL and not excess(-reach) <= 0.0 <= excess(reach):
         reach *= 2.0
@@ -314,14 +300,13 @@ def _series(y: Any, missing: Booleans) -> Any:
     return y.mask(missing)
 
 
-def _description(mechanism: Mechanism | None, side: Any, rate: float, hidden: int, labels: int) -> str:
+def _description(mechanism: Mechanism | None, rate: float, hidden: int, labels: int) -> str:
     if rate == 0.0:
         return "No label was hidden."
     count = f"{hidden} of {labels} labels were hidden ({100 * rate:.4g} % on average)"
     if mechanism is None:
         return f"{count}, completely at random."
-    where = "" if side is None else f", only where {side!r} is the most probable class"
     return (
         f"{count}, by an Aranda-Ordaz link (shape {mechanism.shape:g}) of the uncertainty {mechanism.measured.name!r} with "
-        f"alpha = ({mechanism.alpha[0]:.4g}, {mechanism.alpha[1]:.4g}){where}."
+        f"alpha = ({mechanism.alpha[0]:.4g}, {mechanism.alpha[1]:.4g})."
     )

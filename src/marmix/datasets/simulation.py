@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from marmix.core.arrays import Array
 from marmix.core.measures import margin, posterior
 from marmix.datasets.bunches import delivered
-from marmix.datasets.families import SEPARATION, Law, laws_of
+from marmix.datasets.families import Law, laws_of
 from marmix.datasets.hiding import generator, hide_labels
 
 _BATCH = 1_000_000  # rows drawn at once, of which at least one must pass `max_margin`
@@ -24,7 +24,6 @@ def make_mar_mixture(
     n_classes: int = 2,
     n_features: int = 2,
     weights: ArrayLike | None = None,
-    separation: float = SEPARATION,
     max_margin: float | None = None,
     random_state: Any = None,
     as_frame: bool = False,
@@ -48,7 +47,8 @@ def make_mar_mixture(
         Number of rows n.
     distribution : str or (str, dict), default="gaussian"
         Distribution of the classes; in the last three, features are independent within a class. A dictionary overrides
-        these parameters by name:
+        these parameters by name, or gives the `separation` (default 2.0) of the centres of neighbouring classes in the first
+        three: a regular simplex around the origin if K <= d + 1, else a circle in the first two features, or a line if d = 1.
 
         ==============  ===================================================================================
         ``"gaussian"``  ``means`` (K, d); ``covariances`` (K, d, d) or (d, d), the identity
@@ -62,10 +62,6 @@ def make_mar_mixture(
         K and d.
     weights : array-like of shape (K,) or None, default=None
         Class probabilities; equal by default.
-    separation : float, default=2.0
-        Distance between the centres of neighbouring classes ("gaussian", "student", "laplace") if the parameters do not
-        give them: a regular simplex around the origin if K <= d + 1, else a circle in the first two features, or a line
-        if d = 1.
     max_margin : float or None, default=None
         Keep only rows with a true margin ``tau_(1) - tau_(2)`` of at most this, drawing others instead. The posteriors
         stay the same, but the classes are truncated, with other shares than `weights`.
@@ -76,7 +72,7 @@ def make_mar_mixture(
         Return `data` and `posterior` (with `target_names` as columns) as DataFrames, and `target`, `target_true`,
         `margin`, `missing` and `missing_proba` as Series, all with the same index (needs pandas).
     **hiding
-        The mechanism: `link`, `slope`, `rate` (default 0.7), `measure`, `side` (the number of a class) and `at_least` of
+        The mechanism: `link`, `slope`, `rate` (default 0.7), `measure` and `at_least` of
         `hide_labels`. With a rate of 0 or None no label is hidden, whatever the mechanism.
 
     Returns
@@ -131,7 +127,7 @@ def make_mar_mixture(
     if max_margin is not None and not (isinstance(max_margin, numbers.Real) and 0.0 < max_margin <= 1.0):
         raise ValueError(f"max_margin={max_margin!r} must lie between 0 and 1, or be None to keep every row.")
     name, parameters = (distribution, {}) if isinstance(distribution, str) else distribution
-    laws = laws_of(name, classes, features, parameters, separation)
+    laws = laws_of(name, classes, features, parameters)
     for_rows, for_labels = generator(random_state).spawn(2)
     rows = _draw(laws, pi, n, max_margin, for_rows)
     bunch = Bunch(

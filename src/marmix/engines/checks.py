@@ -129,13 +129,13 @@ def file_weights(
     return weight
 
 
-def checked_weights(X: NDArray[Any], sample_weight: Any) -> Array:
+def checked_weights(X: Any, sample_weight: Any) -> Array:
     """Checked weights of rows in memory."""
     weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
     if weight.ndim == 0:
-        weight = np.full(len(X), float(weight))
-    if weight.shape != (len(X),):
-        raise ValueError(f"sample_weight must have shape ({len(X)},), one weight a row; got {weight.shape}.")
+        weight = np.full(X.shape[0], float(weight))
+    if weight.shape != (X.shape[0],):
+        raise ValueError(f"sample_weight must have shape ({X.shape[0]},), one weight a row; got {weight.shape}.")
     check_weights(weight)
     if not weight.any():
         raise ValueError("every sample_weight is zero: give some rows a positive weight.")

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import LARGEST, Array, detached, in_double, like, namespace, on_device, on_host, to_host
+from marmix.core.arrays import LARGEST, Array, in_double, like, namespace, on_device, on_host, to_host
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments, merged
-from marmix.engines.checks import check_finite, check_lengths, check_weighted_classes, check_weights
+from marmix.engines.checks import check_finite, check_lengths, check_weighted_classes, checked_weights
 from marmix.engines.host import NumpyEngine
-from marmix.engines.rows import Engine, Rows, encoded, slices, sorted_slice
+from marmix.engines.rows import Engine, Rows, encoded, group_sizes, slices, sorted_slice
 
 # Most values in an array computed from a block: enough to occupy a large card, little compared to its memory.
 _BLOCK_VALUES = 2**26
@@ -45,13 +45,7 @@ class DeviceEngine(Engine):
         super().__init__(frame, covariates)
         self.x, self.cuts, self.weight, self.v, self.place = x, cuts, weight, v, x[:, :0]
         self.resolution = 0.0 if x.dtype == namespace(x).float64 else _SINGLE
-        ends = [*cuts.tolist(), x.shape[1]]
-        self.counts = np.diff(ends)
-        self.group_weight = self.counts.astype(float)
-        if weight is not None:
-            xp = namespace(x)
-            groups = [xp.sum(weight[a:b], dtype=xp.float64) for a, b in pairwise(ends)]
-            self.group_weight = to_host(xp.stack(groups)).astype(float)
+        self.counts, self.group_weight = group_sizes(x, cuts, weight)
 
     def _blocks(self, width: int) -> list[Block]:
         blocks = device_blocks(self.x.shape[1], width)
@@ -227,13 +221,5 @@ def _check_finite(X: Any, names: list[str], allow_nan: bool = False, places: Any
 
 def _checked_weights(X: Any, sample_weight: Any) -> Any:
     """Checked weights of rows on a device, in double precision on the same device."""
-    if not on_device(sample_weight):
-        sample_weight = like(np.array(sample_weight, dtype=float), in_double(X[:0, :]))
-    xp, weight = namespace(sample_weight), in_double(detached(sample_weight))
-    if tuple(weight.shape) != (X.shape[0],):
-        raise ValueError(f"sample_weight must have shape ({X.shape[0]},), one weight a row; got {tuple(weight.shape)}.")
-    ends = to_host(xp.stack([xp.min(weight), xp.max(weight)]))
-    check_weights(ends)
-    if ends[1] == 0.0:
-        raise ValueError("every sample_weight is zero: no row counts.")
-    return weight
+    weight = checked_weights(X, to_host(sample_weight) if on_device(sample_weight) else sample_weight)
+    return like(weight, in_double(X[:0, :]))

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, reduce
-from itertools import chain, pairwise
+from itertools import chain
 from operator import add
 from typing import Any
 
@@ -25,7 +25,7 @@ from marmix.engines.checks import (
     file_weights,
     weighted_rows,
 )
-from marmix.engines.rows import Engine, Rows, block_rows, encoded, slices, sorted_slice
+from marmix.engines.rows import Engine, Rows, block_rows, encoded, group_sizes, slices, sorted_slice
 
 # Number of rows from which several threads are used.
 MANY_ROWS = 2**16
@@ -118,7 +118,7 @@ class NumpyEngine(HostEngine):
         self.weight = None if weight is None else np.empty(n)
         self.v = np.empty((len(covariates.columns), n)) if covariates.columns else None
         self._fill(X, z, weight)
-        self._count()
+        self.counts, self.group_weight = group_sizes(self.x, self.cuts, self.weight)
 
     @classmethod
     def of_block(cls, block: Block, frame: Frame, covariates: Covariates, workers: int = 1) -> "NumpyEngine":
@@ -126,7 +126,7 @@ class NumpyEngine(HostEngine):
         self = cls.__new__(cls)
         HostEngine.__init__(self, frame, covariates, workers)
         self.x, self.cuts, self.weight, self.v = block.x, np.array(block.cuts), block.weight, block.covariates
-        self._count()
+        self.counts, self.group_weight = group_sizes(self.x, self.cuts, self.weight)
         return self
 
     @cached_property
@@ -138,14 +138,6 @@ class NumpyEngine(HostEngine):
             return super().total(function, *args, width=width)
         with one_thread(), np.errstate(all="ignore"):
             return function(self._whole, *args)
-
-    def _count(self) -> None:
-        ends = [*self.cuts.tolist(), self.x.shape[1]]
-        self.counts = np.diff(ends)
-        w = self.weight
-        self.group_weight = (
-            self.counts.astype(float) if w is None else np.array([w[a:b].sum() for a, b in pairwise(ends)])
-        )
 
     @property
     def _extent(self) -> int:

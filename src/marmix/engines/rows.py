@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import LARGEST, Array, on_cluster, on_device, unmasked
+from marmix.core.arrays import LARGEST, Array, namespace, on_cluster, on_device, to_host, unmasked
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import encode_labels, has_votes, missing_texts, most_voted, number_labels, vote_shares
@@ -123,6 +124,17 @@ class Engine(ABC):
             if b > a:
                 weight[a:b] *= self.group_weight[k] / weight[a:b].sum()
         return Block(x, [0, *ends[:-1].tolist()], weight, covariates)
+
+
+def group_sizes(x: Any, cuts: NDArray[np.integer], weight: Any) -> tuple[NDArray[np.integer], Array]:
+    """Number and weight of the sorted rows of each group."""
+    ends = [*cuts.tolist(), x.shape[1]]
+    counts = np.diff(ends)
+    if weight is None:
+        return counts, counts.astype(float)
+    xp = namespace(x)
+    weights = [xp.sum(weight[a:b], dtype=xp.float64) for a, b in pairwise(ends)]
+    return counts, to_host(xp.stack(weights)).astype(float)
 
 
 def sorted_slice(x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, rows: slice) -> Block:

@@ -578,7 +578,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             doubts=partial(_doubts, self.model_, rows.counted, rows.labels, rows.weight, rows.missing),
         )
         with one_thread():
-            return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
+            return Inference(fitted, cov_type)
 
     def _checked_values(self, X: Any) -> Any:
         """Rows to predict, checked to be finite."""
@@ -837,7 +837,8 @@ def sensitivity_of(
     draw, notes = estimator._posterior_draws(training, proba[rows])
     selection = None if method == "pattern-mixture" else estimator._selection(training, k, values, method)
     log_proba, draws = (pattern_mixture(proba[rows], k, values), None) if selection is None else selection
-    sweep = Sweep.of(log_proba, given, k, values, classes, w[rows])
+    imputed = log_proba[np.abs(values).argmin()].argmax(axis=1)
+    sweep = Sweep(log_proba, given, k, values, classes, w[rows], imputed)
     result = sensitivity(sweep, draw=draw, draws=draws, **options)
     return replace(result, method="pattern-mixture" if draws is None else "selection", notes=list(notes))
 

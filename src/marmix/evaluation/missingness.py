@@ -104,22 +104,22 @@ def missingness_check(
 
     Examples
     --------
-    Here labels are lost only where class 1 is more probable, but the fitted mechanism is symmetric. Along the
-    probability of class 1 the check finds it out:
+    Here labels are lost towards class 1, but the fitted mechanism is symmetric. Along the probability of class 1 the
+    check finds it out:
 
     >>> from marmix import MARLogisticRegression
     >>> from marmix.datasets import make_mar_mixture
     >>> from marmix.evaluation import missingness_check
-    >>> rows = make_mar_mixture(600, side=1, rate=0.3, random_state=0)
+    >>> rows = make_mar_mixture(600, measure="signed-margin", rate=0.3, random_state=0)
     >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
     >>> by = clf.predict_proba(rows.data)[:, 1]
     >>> check = missingness_check(rows.target, clf.missing_proba(rows.data), by, n_bins=4)
     >>> for p, observed, fitted in zip(check.by, check.observed, check.fitted):
     ...     print(f"P(class 1) about {p:.1f}: {observed:.2f} missing, {fitted:.2f} fitted")
-    P(class 1) about 0.0: 0.00 missing, 0.00 fitted
-    P(class 1) about 0.2: 0.01 missing, 0.16 fitted
-    P(class 1) about 0.5: 0.87 missing, 0.77 fitted
-    P(class 1) about 0.8: 0.33 missing, 0.29 fitted
+    P(class 1) about 0.2: 0.01 missing, 0.17 fitted
+    P(class 1) about 0.6: 0.06 missing, 0.04 fitted
+    P(class 1) about 0.8: 0.43 missing, 0.30 fitted
+    P(class 1) about 1.0: 0.79 missing, 0.78 fitted
     >>> check.p_value < 0.001
     True
     """

@@ -184,25 +184,6 @@ def _label_terms(rows: RowBlock, mechanism: Mechanism) -> tuple[Array, Array]:
     return gradient, hessian
 
 
-def missing_rows(mechanism: Mechanism, rows: RowBlock) -> tuple[Array, Array]:
-    """The probability q (n,) that each row's label is missing, and its derivatives (K + R, n)."""
-    if not mechanism.label:
-        h = hazard_rows(mechanism, rows, with_curvature=False)
-        q = -np.expm1(-h.n)
-        return q, (1.0 - q) * h.gradient
-    tau = rows.posterior.tau
-    classes, n = tau.shape
-    total, slope = np.zeros(n), np.zeros((classes + size_of_mechanism(mechanism), n))
-    for k in range(classes):
-        h = hazard_rows(mechanism, rows, with_curvature=False, of_class=k)
-        q = -np.expm1(-h.n)
-        total += tau[k] * q
-        slope += tau[k] * (1.0 - q) * h.gradient
-        slope[:classes] -= tau[k] * q * tau
-        slope[k] += tau[k] * q
-    return total, slope
-
-
 def _expected_label_outer(rows: RowBlock, model: ScoreModel, mechanism: Mechanism, modelled: bool) -> Array:
     """The expected outer product (K + R, K + R, n) of each row's gradient, with a label term."""
     tau = rows.posterior.tau

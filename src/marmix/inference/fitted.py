@@ -14,7 +14,6 @@ from marmix.core.linear import KernelScores
 from marmix.core.mechanism import Mechanism
 from marmix.core.model import FittedModel
 from marmix.core.notes import Note, sentence
-from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import copies_excess
@@ -182,17 +181,10 @@ class Fitted:
     @property
     def described(self) -> str:
         """The model's main settings, as text."""
-        params = self.estimator.get_params()
-        if "covariance_type" in params:
-            parts = [f"{params['covariance_type']} {'scale matrix' if 'dof' in params else 'covariance'}"]
-        else:
-            parts = [f"degree {params['degree']}" if "degree" in params else "Gaussian kernel"]
-        if not self.objective.model.joint:
-            several = "coefficients of the classes sum to zero"
-            parts.append(f"log-odds of {self.classes[1]}" if len(self.classes) == 2 else several)
-        if self.mechanism is None:
-            return ", ".join([*parts, "no mechanism"])
-        return ", ".join([*parts, str(params["link"]), self.mechanism.measured.name])
+        if self.objective.model.joint:
+            return f"{self.estimator}"
+        several = "coefficients of the classes sum to zero"
+        return f"{self.estimator}, {f'log-odds of {self.classes[1]}' if len(self.classes) == 2 else several}"
 
     @cached_property
     def few_rows(self) -> str | None:
@@ -210,11 +202,6 @@ class Fitted:
     def misgivings(self) -> list[str]:
         """What speaks against the mechanism, in sentences: labels missing on one side, or because of the label."""
         return [sentence(note, self.classes, self.features) for note in self.doubts()]
-
-    def require_memory(self, what: str) -> None:
-        """Raise if the rows are in a file."""
-        if not isinstance(self.objective.engine, NumpyEngine):
-            raise ValueError(f"{what} needs the rows in memory: pass np.array(X), or a sample of the rows.")
 
     def require_mechanism(self, what: str) -> Mechanism:
         """Return the mechanism, or raise if the fit has none."""

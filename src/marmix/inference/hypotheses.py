@@ -11,13 +11,6 @@ score ``s`` of the ignorable likelihood at the full fit tells, to first order, h
     s' C^+ s ~ chi-square(rank C),    C = I_ig - I_ig V I_ig
 
 with ``I_ig`` the information of the ignorable likelihood and ``V`` the covariance of the full fit, both expected.
-
-`goodness_of_fit` compares fitted with observed missingness: residuals ``m_j - q_j`` averaged with any functions ``b_j`` of the
-features must vanish,
-
-    r = sum_j b_j (m_j - q_j),    r' C^+ r ~ chi-square,    C = sum_j b_j b_j' q_j (1 - q_j) - D V D',    D = sum_j b_j dq_j
-
-where the second term of C accounts for the estimation of q.
 """
 
 from collections.abc import Callable
@@ -34,17 +27,14 @@ from marmix.core.arrays import Array
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
 from marmix.core.links import FREE, LINKS
 from marmix.core.mechanism import Mechanism
-from marmix.inference.curvature import by_coefficients, curvature, expected_outer, missing_rows, rows_of
+from marmix.inference.curvature import curvature, expected_outer
 from marmix.inference.fitted import Fitted
-from marmix.inference.intervals import check_count
 from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
-from marmix.inference.tables import Table, number, p_sign, p_text
+from marmix.inference.tables import number, p_sign
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
 _BETTER = 1e-3  # a gain in log-likelihood that means another maximum, not rounding
 _RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
-_WAVES = 4  # smooth functions of the rank
-_EXPECTED = 5.0  # smallest expected number of labels, and of missing labels, in a bin
 
 
 @dataclass(frozen=True)
@@ -69,7 +59,7 @@ class HypothesisTest:
     See Also
     --------
     marmix.Inference : its methods `test_informative`, `test_mechanism`, `test_link`, `test_label_term` and `test_mcar` return it.
-    GoodnessOfFit : two such tests, and a table.
+    marmix.evaluation.missingness_check : observed against fitted rates of missing labels.
 
     Examples
     --------
@@ -151,13 +141,9 @@ def _simulated(
     return simulated
 
 
-def _caution(fitted: Fitted, chi_square: str, p_chi: float | None = None) -> str:
-    """A caution to add if rows or labels are few; `p_chi` if the p-value is simulated."""
-    if fitted.few_rows is None:
-        return ""
-    if p_chi is not None:
-        return f" Caution: only {fitted.few_rows}; use the bootstrap p-value ({chi_square} would give {p_text(p_chi)})."
-    return f" Caution: only {fitted.few_rows}; {chi_square} is a rough guide."
+def _caution(fitted: Fitted, reference: str) -> str:
+    """A caution to add if rows or labels are few."""
+    return "" if fitted.few_rows is None else f" Caution: only {fitted.few_rows}; {reference} is a rough guide."
 
 
 def _better_fit(gain: float) -> str:
@@ -206,16 +192,14 @@ def informative(
             )
         simulated = _simulated(draw, n_resamples, n_jobs, random_state, report)
         p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
-        failed = n_resamples - len(simulated)
         reference = f"parametric bootstrap, {len(simulated)} samples"
-        reference += f" ({failed} more could not be fitted)" if failed else ""
     misgivings = fitted.misgivings() if p_value < 0.05 else []
     gain = ": modelling it uses information that ignoring it would lose" if p_value < 0.05 and not misgivings else ""
     what = "labels go missing according to how uncertain the classifier is of a row"
     sentence = f"There is {_evidence(p_value)} that {what}{gain}."
     if misgivings:
         sentence = f"{sentence} But checks of the mechanism fail, and modelling it may do harm. {' '.join(misgivings)}"
-    sentence += _caution(fitted, "chi-square(1)", p_chi if len(simulated) else None)
+    sentence += _caution(fitted, reference)
     if irregular and not len(simulated):
         parameter = "shape" if mechanism.free_shape else "share"
         sentence += f" Caution: the {parameter} has no meaning under the hypothesis, so the chi-square is only a guide."
@@ -389,30 +373,6 @@ def hausman(fitted: Fitted) -> HypothesisTest:
     """Hausman's test that the full fit agrees with the one that ignores the mechanism."""
     fitted.require_mechanism("this test").require_no_label_term("the contrast with the fit that ignores the mechanism")
     fitted.require_likelihood("the contrast of two fits")
-    statistic, df, p_value, covariance = _contrast(fitted)
-    contrasts = _contrasts(fitted, covariance)
-    joint = fitted.objective.model.joint
-    other_fit = "the fit that ignores the mechanism" if joint else "the fit to the labelled rows alone"
-    if p_value < 0.1:
-        largest = max(contrasts, key=lambda name: abs(contrasts[name][2]), default=None)
-        sentence = (
-            f"There is {_evidence(p_value)} that the fit with the mechanism and {other_fit} differ by more than chance "
-            f"(most in {largest}): the mechanism, or the model of the classes, is not quite right."
-        )
-    else:
-        sentence = f"The fit with the mechanism and {other_fit} agree within chance."
-    return HypothesisTest(
-        "Is the mechanism right (hypothesis: ignoring it changes nothing but the precision)?",
-        statistic,
-        f"chi-square({df})",
-        p_value,
-        sentence + _caution(fitted, f"chi-square({df})"),
-        {"contrasts": contrasts},
-    )
-
-
-def _contrast(fitted: Fitted) -> tuple[float, int, float, Array]:
-    """Statistic, degrees of freedom, chi-square p-value, and the covariance of the difference of the two fits."""
     objective, theta, information = fitted.objective, fitted.theta, fitted.information
     size = fitted.coordinates.n_theta
     outer = expected_outer(objective, theta, fitted.mechanism, modelled=False)
@@ -426,178 +386,14 @@ def _contrast(fitted: Fitted) -> tuple[float, int, float, Array]:
     white = vectors[:, kept] / np.sqrt(values[kept])
     added = np.eye(int(kept.sum())) - root.T @ V @ root
     largest = float(np.linalg.eigvalsh(added)[-1]) if len(added) else 0.0
-    return *_quadratic_form(white.T @ score, added, max(_RANK * largest, 1e-8)), white @ white.T - V
-
-
-def _contrasts(fitted: Fitted, covariance: Array) -> dict[str, tuple[float, float, float]]:
-    """Parameters of the classes: with the mechanism, without it, and the difference in standard errors."""
-    ignoring = refit(fitted.estimator, *fitted.rows, **with_link(None))
-    ignored = ignoring.inference(*fitted.rows).params
-    jacobian = fitted.jacobian[: len(ignored), : fitted.coordinates.n_theta]
-    error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian), 0.0))
-    out = {}
-    for name, a, b, e in zip(fitted.parameters.names, fitted.values, ignored, error, strict=False):
-        out[name] = (float(a), float(b), float((a - b) / e) if e > 1e-8 * (abs(a) + abs(b)) else 0.0)
-    return out
-
-
-# Observed against fitted missingness.
-
-
-@dataclass(frozen=True)
-class GoodnessOfFit:
-    """Observed against fitted missingness along a variable: two tests, and a table of bins.
-
-    Attributes
-    ----------
-    binned, smooth : HypothesisTest
-        By bins of about equal size, and by smooth functions of the rank, which detect slow trends better.
-    table : Table
-        A row per bin: range of the variable, rows, observed and fitted rates, standardised difference.
-
-    See Also
-    --------
-    marmix.Inference : its method `goodness_of_fit` returns it.
-    marmix.plotting.MissingnessDisplay : the same as a picture.
-    marmix.evaluation.missingness_check : a check for any probabilities.
-
-    Examples
-    --------
-    >>> from marmix import MARGaussianMixture
-    >>> from marmix.datasets import load_tumours
-    >>> rows = load_tumours()
-    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
-    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
-    >>> fit = result.goodness_of_fit()
-    >>> round(fit.smooth.p_value, 2)    # no sign that the mechanism is wrong
-    0.25
-    >>> fit.table.columns
-    ['rows', 'observed', 'fitted', 'z']
-    """
-
-    binned: HypothesisTest
-    smooth: HypothesisTest
-    table: Table
-
-    def __str__(self) -> str:
-        return f"{self.smooth}\n{self.binned}\n\n{self.table}"
-
-
-class _Sorted(NamedTuple):
-    """The rows in the order of the engine, with the variable to sort by."""
-
-    variable: Array
-    ranks: Array  # weight below a row and half of that tied with it, as a share of the total
-    missing: NDArray[np.bool_]
-    q: Array
-    w: Array
-
-
-def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
-    """Compare fitted with observed missingness along the uncertainty, a feature, a class probability or any variable."""
-    fitted.require_mechanism("this test")
-    fitted.require_likelihood("the reference distribution of these residuals")
-    fitted.require_memory("this test")
-    check_count("n_bins", n_bins, 2)
-    classes = len(fitted.classes)  # in the order of the engine
-    order = np.argsort(np.where(fitted.z < 0, 2 * classes, fitted.z + classes * fitted.was_missing), kind="stable")
-    variable, name = _variable(fitted, by)
-    variable, w = variable[order], fitted.row_weights[order]
-    if np.ptp(variable) == 0.0:
-        raise ValueError(f"{name} is the same for every row: pass a variable that differs between rows.")
-    q = fitted.estimator.missing_proba(fitted.X)[order]
-    _, ties = np.unique(variable, return_inverse=True)
-    sizes = np.bincount(ties, weights=w)
-    ranks = ((np.cumsum(sizes) - 0.5 * sizes) / w.sum())[ties]
-    rows = _Sorted(variable, ranks, fitted.was_missing[order], q, w)
-    bins = _bins(rows, n_bins)
-    waves = np.array([np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)])
-    residual, variance, left = moments = _residual_moments(fitted, np.vstack([bins, waves]))
-    binned = _residual_test(fitted, moments, slice(0, len(bins)), name, "binned")
-    smooth = _residual_test(fitted, moments, slice(len(bins), None), name, "smoothed")
-    table_rows, index = [], []
-    for i, members in enumerate(bins > 0.0):
-        weight, values = w[members], variable[members]
-        z = residual[i] / np.sqrt(left[i, i]) if left[i, i] > _RANK * variance[i, i] else np.nan
-        rates = (float(np.average(part[members], weights=weight)) for part in (rows.missing, q))
-        table_rows.append([float(weight.sum()), *rates, float(z)])
-        index.append(f"{number(float(values.min()))} to {number(float(values.max()))}")
-    decimals = {"rows": 0, "observed": 3, "fitted": 3, "z": 2}
-    table = Table(f"Missing labels along {name}", list(decimals), index, table_rows, decimals=decimals)
-    return GoodnessOfFit(binned, smooth, table)
-
-
-def _variable(fitted: Fitted, by: Any) -> tuple[Array, str]:
-    """The variable to sort by, in the order of the user's rows, and its name."""
-    if by is None:
-        return fitted.estimator.uncertainty(fitted.X), "the uncertainty"
-    if isinstance(by, str):
-        if by in fitted.features:
-            return np.asarray(fitted.X[:, fitted.features.index(by)], dtype=float), by
-        classes = [str(name) for name in fitted.classes.tolist()]
-        if by in classes:
-            return fitted.estimator.predict_proba(fitted.X)[:, classes.index(by)], f"the probability of class {by}"
-        raise ValueError(f"by={by!r} is neither a feature ({', '.join(fitted.features)}) nor a class.")
-    values = np.asarray(by, dtype=float)
-    if values.shape != (fitted.n_rows,):
-        raise ValueError(f"by must have shape {(fitted.n_rows,)}, one value per row; got {values.shape}.")
-    if np.isnan(values[fitted.kept]).any():
-        raise ValueError("by has NaN: give every row a value.")
-    return values[fitted.kept], "the given variable"
-
-
-def _bins(rows: _Sorted, n_bins: int) -> Array:
-    """Indicators (b, n) of bins of about equal weight, merged until each expects enough labels and missing labels."""
-    at = np.minimum((rows.ranks * n_bins).astype(int), n_bins - 1)
-    missing, given = (np.bincount(at, weights=rows.w * part, minlength=n_bins) for part in (rows.q, 1.0 - rows.q))
-    merged, bin_, expected = np.zeros(n_bins, dtype=int), 0, np.zeros(2)
-    for i in range(n_bins):
-        merged[i] = bin_
-        expected += missing[i], given[i]
-        if expected.min() >= _EXPECTED:
-            bin_, expected = bin_ + 1, np.zeros(2)
-    merged = np.minimum(merged, max(bin_ - 1, 0))  # the remainder joins the last full bin
-    bins = (merged[at] == np.arange(merged.max() + 1)[:, None]) * 1.0
-    return bins[bins.any(axis=1)]
-
-
-def _residual_moments(fitted: Fitted, functions: Array) -> tuple[Array, Array, Array]:
-    """Sums of ``b (m - q)`` for functions b (m, n) of the rows in the engine's order.
-
-    With their covariances at the true parameters, and at the estimates.
-    """
-    model, mechanism, information = fitted.objective.model, fitted.mechanism, fitted.information
-    assert mechanism is not None
-    count, start = len(functions), 0
-    residual, variance = np.zeros(count), np.zeros((count, count))
-    slope = np.zeros((len(information.sums.gradient), count))
-    with np.errstate(all="ignore"):
-        for rows in rows_of(fitted.objective, fitted.theta):
-            q, by_scores = missing_rows(mechanism, rows)
-            b = functions[:, start : start + len(q)]
-            m = np.arange(len(q)) >= rows.given
-            residual += b @ (rows.weight * (m - q))
-            variance += (b * (rows.weight * q * (1.0 - q))) @ b.T
-            slope += by_coefficients(rows, model, by_scores) @ (rows.weight * b).T
-            start += len(q)
-    D = information.pull @ slope
-    return residual, variance, variance - D.T @ np.linalg.pinv(information.expected, hermitian=True) @ D
-
-
-def _residual_test(
-    fitted: Fitted, moments: tuple[Array, Array, Array], part: slice, name: str, kind: str
-) -> HypothesisTest:
-    """The chi-square test that the residual sums of `part` are zero."""
-    residual, variance, left = moments
-    scale = np.sqrt(np.maximum(np.diag(variance)[part], 1e-300))
-    statistic, df, p_value = _quadratic_form(residual[part] / scale, left[part, part] / scale[:, None] / scale, _RANK)
+    statistic, df, p_value = _quadratic_form(white.T @ score, added, max(_RANK * largest, 1e-8))
+    other = "the fit that ignores the mechanism" if objective.model.joint else "the fit to the labelled rows alone"
+    sentence = f"The fit with the mechanism and {other} agree within chance."
     if p_value < 0.1:
         sentence = (
-            f"There is {_evidence(p_value)} that observed and fitted rates of missing labels differ along {name}: "
-            "the mechanism misses something there."
+            f"There is {_evidence(p_value)} that the fit with the mechanism and {other} differ by more than chance: "
+            "the mechanism, or the model of the classes, is not quite right."
         )
-    else:
-        sentence = f"Observed and fitted rates of missing labels along {name} agree within chance."
-    sentence += _caution(fitted, f"chi-square({df})")
-    question = f"Does q fit (hypothesis: the missing labels along {name} are as fitted; {kind})?"
-    return HypothesisTest(question, statistic, f"chi-square({df})", p_value, sentence)
+    question = "Is the mechanism right (hypothesis: ignoring it changes nothing but the precision)?"
+    reference = f"chi-square({df})"
+    return HypothesisTest(question, statistic, reference, p_value, sentence + _caution(fitted, reference))

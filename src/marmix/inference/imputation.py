@@ -22,6 +22,7 @@ from marmix.inference.tables import Table, p_text
 LARGEST_DELTA = 50.0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Imputations(Sequence[NDArray[Any]]):
     """Several completed sets of labels: given labels unchanged, missing ones drawn.
 
@@ -62,27 +63,17 @@ class Imputations(Sequence[NDArray[Any]]):
     [3.25]
     """
 
-    def __init__(
-        self,
-        labels: NDArray[Any],
-        proba: Array,
-        imputed: NDArray[np.bool_],
-        rows: NDArray[np.integer[Any]] | None = None,
-        notes: Sequence[str] = (),
-    ):
-        self.labels, self.proba, self.imputed, self.notes = labels, proba, imputed, list(notes)
-        self.rows = np.arange(len(imputed)) if rows is None else rows
+    labels: NDArray[Any]
+    proba: Array
+    imputed: NDArray[np.bool_]
+    rows: NDArray[np.integer[Any]] | None = None
+    notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return Imputations(self.labels[index], self.proba, self.imputed, self.rows, self.notes)
         return self.labels[index]
-
-    def __repr__(self) -> str:
-        return f"Imputations(m={len(self)}, rows={len(self.imputed)}, imputed={int(self.imputed.sum())})"
 
     def pool(
         self,
@@ -105,14 +96,7 @@ class Imputations(Sequence[NDArray[Any]]):
         Pooled
             Print it for a table.
         """
-        results = [function(labels.copy()) for labels in self]
-        for result in results:
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise ValueError(
-                    "function must return a tuple of the estimate and its variance (or covariance matrix); "
-                    f"got {type(result).__name__}."
-                )
-        estimates, covariances = zip(*results, strict=True)
+        estimates, covariances = zip(*(function(labels.copy()) for labels in self), strict=True)
         return pool(estimates, covariances, dfcom, names)
 
 
@@ -249,34 +233,21 @@ def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Se
     >>> print(pooled.params, pooled.bse.round(3))
     [2.] [1.354]
     """
-    Q = np.asarray(estimates, dtype=float)
-    U = np.asarray(covariances, dtype=float)
-    if Q.ndim not in (1, 2):
-        raise ValueError(f"estimates must have shape (m,) or (m, p), not {Q.shape}.")
+    Q, U = np.asarray(estimates, dtype=float), np.asarray(covariances, dtype=float)
     m = len(Q)
     if m < 2:
-        raise ValueError(
-            f"{m} imputation{'s' * (m != 1)} cannot be pooled: the variance between imputations needs at least two "
-            "(20 are usual)."
-        )
+        raise ValueError("the variance between imputations needs at least two of them (20 are usual).")
     Q = Q.reshape(m, -1)
     p = Q.shape[1]
-    if U.shape in ((m, p), (m,)) and U.size == m * p:
-        variances = U.reshape(m, p)
-        U = np.full((m, p, p), np.nan)
+    if U.size == m * p:
+        variances, U = U.reshape(m, p), np.full((m, p, p), np.nan)
         np.einsum("mii->mi", U)[...] = variances
     if U.shape != (m, p, p):
         raise ValueError(
-            f"{m} estimates of {p} parameter{'s' * (p != 1)} need covariances of shape ({m}, {p}, {p}) or variances of shape "
-            f"({m}, {p}); got {U.shape}."
+            f"{m} x {p} estimates need covariances of shape ({m}, {p}, {p}) or variances of shape ({m}, {p}); got {U.shape}."
         )
-    variances = np.einsum("mii->mi", U)
-    bad = ~(np.isfinite(Q) & np.isfinite(variances) & (variances >= 0.0)).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"the analysis of imputation {int(np.flatnonzero(bad)[0])} has an estimate that is not finite or a variance that "
-            "is not a number >= 0: correct the analysis (leaving an imputation out would bias the result)."
-        )
+    if not (np.isfinite(Q).all() and (np.einsum("mii->mi", U) >= 0.0).all()):
+        raise ValueError("an estimate is not finite or a variance is not a number >= 0: correct the analysis.")
     if names is None:
         names = ["estimate"] if p == 1 else [f"estimate[{i}]" for i in range(p)]
     return Pooled(Q.mean(axis=0), U.mean(axis=0), np.cov(Q, rowvar=False).reshape(p, p), m, dfcom, list(names))
@@ -361,14 +332,8 @@ class Pooled:
             return 1.0 / (1.0 / self._large_sample_df + (c + 3.0) / ((c + 1.0) * c * kept))
 
     @property
-    def riv(self) -> Array:
-        """Relative increase in variance due to missing labels, (1 + 1/m) B / U."""
-        with np.errstate(divide="ignore"):
-            return self._share / (1.0 - self._share)
-
-    @property
     def fmi(self) -> Array:
-        """Fraction of missing information, (riv + 2 / (df + 3)) / (riv + 1), with Rubin's (1987) degrees of freedom."""
+        """Fraction of missing information, lambda + (1 - lambda) 2 / (nu + 3)."""
         share = self._share
         return share + (1.0 - share) * 2.0 / (self._large_sample_df + 3.0)
 

@@ -1,4 +1,4 @@
-"""Intervals for probabilities, labels, the missingness curve, the decision boundary and the Bayes error.
+"""Intervals for probabilities, labels and the missingness curve.
 
 All by the delta method, on the log-odds scale for probabilities and the log hazard scale for the missingness.
 """
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
 from marmix.core.arrays import Array
@@ -17,7 +17,7 @@ from marmix.core.links import hazard, odds_against
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
 from marmix.engines import block_rows
-from marmix.inference.curvature import RowBlock, by_coefficients, hazard_rows, row_terms, rows_of
+from marmix.inference.curvature import RowBlock, hazard_rows
 from marmix.inference.fitted import Fitted
 
 
@@ -52,79 +52,6 @@ class Curve(NamedTuple):
     q: Array
     lower: Array
     upper: Array
-
-
-class Boundary(NamedTuple):
-    """The decision over a grid of two features, and the band that contains the boundary.
-
-    For two classes ``plt.contour(x, y, log_odds / error, [-1.96, 0, 1.96])`` draws both.
-
-    Attributes
-    ----------
-    x, y : arrays of shape (nx,) and (ny,)
-        Values of the two features.
-    log_odds, error : arrays of shape (ny, nx)
-        Log-odds of the second class if there are two, otherwise of the most probable class against the next, and their standard
-        errors.
-    label : array of shape (ny, nx)
-        The most probable class.
-    undecided : array of bool, shape (ny, nx)
-        Where the interval of the log-odds contains 0: the band that contains the boundary.
-
-    See Also
-    --------
-    marmix.Inference : its method `decision_boundary` returns it.
-    marmix.plotting.MixtureDisplay : a picture of classes and boundary.
-
-    Examples
-    --------
-    >>> from marmix import MARGaussianMixture
-    >>> from marmix.datasets import load_tumours
-    >>> rows = load_tumours()
-    >>> X, y = rows.data[:, :2], rows.target    # -1 where the label is missing
-    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
-    >>> boundary = result.decision_boundary(x=[12.0, 15.0, 20.0], y=[20.0])
-    >>> boundary.label.tolist(), boundary.undecided.tolist()
-    ([[0, 0, 1]], [[False, False, False]])
-    """
-
-    x: Array
-    y: Array
-    log_odds: Array
-    error: Array
-    label: NDArray[Any]
-    undecided: NDArray[np.bool_]
-
-
-class Interval(NamedTuple):
-    """An estimate with its standard error and interval.
-
-    Attributes
-    ----------
-    estimate, error : float
-        The estimate and its standard error.
-    lower, upper : float
-        Limits of the interval.
-
-    See Also
-    --------
-    marmix.Inference : its method `bayes_error` returns it.
-
-    Examples
-    --------
-    >>> from marmix import MARGaussianMixture
-    >>> from marmix.datasets import load_tumours
-    >>> rows = load_tumours()
-    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
-    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
-    >>> round(result.bayes_error().estimate, 2)
-    0.08
-    """
-
-    estimate: float
-    error: float
-    lower: float
-    upper: float
 
 
 class ImputedLabels(NamedTuple):
@@ -307,74 +234,3 @@ def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points:
     z = float(norm.isf(alpha / 2.0))
     q, lower, upper = (-np.expm1(-np.exp(level + side * z * error)) for side in (0.0, -1.0, 1.0))
     return Curve(grid, q, lower, upper)
-
-
-def decision_boundary(fitted: Fitted, x: Any, y: Any, kind: str, alpha: float, n_points: int = 100) -> Boundary:
-    """The decision over a grid of the two features."""
-    if len(fitted.features) != 2:
-        raise ValueError(
-            f"the decision boundary needs two features, and this fit has {len(fitted.features)}: use credible_labels(X) "
-            "to see which labels are settled."
-        )
-    low, high = fitted.X.min(axis=0), fitted.X.max(axis=0)
-    across, along = (
-        np.linspace(low[i], high[i], n_points) if given is None else np.atleast_1d(np.asarray(given, dtype=float))
-        for i, given in enumerate((x, y))
-    )
-    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(across, along)])
-    covariance, shape = _theta_covariance(fitted, kind), (len(along), len(across))
-    odds, error, best = np.empty(len(grid)), np.empty(len(grid)), np.empty(len(grid), dtype=int)
-    for part, scores, slopes in _score_rows(fitted, grid):
-        columns = np.arange(scores.shape[1])
-        order = np.argsort(scores, axis=0)
-        first, second = order[-1], order[-2]
-        best[part] = first
-        if len(scores) == 2:
-            first, second = np.ones_like(first), np.zeros_like(second)
-        odds[part] = scores[first, columns] - scores[second, columns]
-        error[part] = _errors((slopes[first, :, columns] - slopes[second, :, columns]).T, *covariance)
-    undecided = np.abs(odds) < float(norm.isf(alpha / 2.0)) * error
-    parts: list[Any] = [values.reshape(shape) for values in (odds, error, fitted.classes[best], undecided)]
-    return Boundary(across, along, *parts)
-
-
-def bayes_error(fitted: Fitted, alpha: float) -> Interval:
-    """Error rate of the fitted rule if its posteriors are right: the mean of ``1 - max tau`` over all rows.
-
-    Its standard error accounts for the sampling of the rows and the estimation of the parameters: with ``c`` the gradient of
-    the mean, the influence of a row is ``(h_j - mean h) / n + c' A^-1 s_j``.
-    """
-    information, objective = fitted.information, fitted.objective
-    size, model = fitted.coordinates.n_theta, objective.model
-    total, losses = objective.engine.total_weight, []
-    gradient = np.zeros(len(information.sums.gradient))
-    blocks = list(rows_of(objective, fitted.theta))
-    for rows in blocks:
-        tau = rows.posterior.tau
-        leads = tau == tau.max(axis=0)
-        losses.append(1.0 - tau.max(axis=0))
-        by_scores = -tau * leads + tau * np.sum(tau * leads, axis=0)  # d(1 - tau_t) / ds_k = -tau_t (1{k=t} - tau_k)
-        by_scores = np.vstack(
-            [by_scores, np.zeros((len(gradient) - len(model.owner) * rows.phi.shape[-2], tau.shape[1]))]
-        )
-        gradient += by_coefficients(rows, model, by_scores) @ rows.weight / total
-    mean = float(sum(float(h @ rows.weight) for h, rows in zip(losses, blocks, strict=True)) / total)
-    pull = information.pull.copy()
-    pull[size:] = 0.0  # the rule does not depend on the mechanism
-    slope = pull @ gradient
-    blind = information.inverse.blind
-    if blind.shape[1] and np.abs(blind.T @ slope).max() > 1e-4 * np.linalg.norm(slope):
-        return Interval(mean, np.nan, 0.0, 1.0)
-    direction = information.pull.T @ (information.inverse.matrix.T @ slope)
-    with np.errstate(all="ignore"):
-        scores = (row_terms(rows, model, fitted.mechanism, objective.tempering)[0] for rows in blocks)
-        parts = [
-            (h - mean) / total + direction @ by_coefficients(rows, model, score)
-            for h, rows, score in zip(losses, blocks, scores, strict=True)
-        ]
-    influence = np.concatenate(parts)
-    w = np.concatenate([rows.weight for rows in blocks])
-    influence -= w @ influence / total  # a penalty keeps the scores of the rows from summing to zero
-    error = float(np.sqrt(w @ influence**2))
-    half = float(norm.isf(alpha / 2.0)) * error / max(mean * (1.0 - mean), 1e-300)
-    return Interval(mean, error, float(expit(logit(mean) - half)), float(expit(logit(mean) + half)))

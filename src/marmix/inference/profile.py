@@ -3,29 +3,22 @@
 The interval of level 1 - a contains the values whose profile log-likelihood, maximised over all other parameters, lies within
 half the chi-square quantile of the maximum. Its limits are where the signed root ``sqrt(2 (L_max - L(value)))``, which is
 nearly linear in the value, crosses the normal quantile.
-
-In small samples the squared root at the true value has a mean above one, that of a chi-square. Bartlett's correction multiplies
-the quantile by this mean, estimated from samples drawn from the fit.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from scipy.stats import norm
 
 from marmix.core.arrays import Array
 from marmix.core.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
-from marmix.core.links import LINKS, eta_at, hazard, link_of_shape, stretch
+from marmix.core.links import eta_at, hazard, stretch
 from marmix.core.mechanism import Mechanism
 from marmix.core.workers import one_thread
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer
 from marmix.inference.fitted import Fitted
-from marmix.inference.intervals import check_count
-from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import number
 
 _LARGE = 5.0  # a shape above which slopes are steep
@@ -33,7 +26,6 @@ _RHO_MAX = SHAPE_MAX / (1.0 + SHAPE_MAX)
 _LIMITS = {"shape": (0.0, _RHO_MAX), "share": (0.0, SHARE_MAX), "slope": (-np.inf, np.inf)}  # of the place
 _MOST_STEPS = 80  # points of the profile before a limit is taken to be out of reach
 _CLOSE = 1e-3  # precision of a limit, in units of the root
-_FEWEST_SAMPLES = 20  # to estimate Bartlett's factor
 _BETTER = 1e-3  # gain in log-likelihood that means another maximum, not rounding
 
 
@@ -51,17 +43,13 @@ class Profile:
         The interval; a limit that the data do not determine is infinite (for a shape: 0 or infinity).
     level : float
         The confidence level.
-    values, loglik : arrays
-        The curve: profile log-likelihood minus the maximum, at these values of the parameter.
     sentence : str
         The interval in words.
-    bartlett : float
-        Factor of the chi-square quantile: 1, or estimated from simulated samples.
 
     See Also
     --------
     marmix.Inference : its method `profile` returns it.
-    marmix.plotting.ProfileDisplay : a picture of the curve.
+    marmix.Inference.conf_int : Wald intervals of all parameters.
 
     Notes
     -----
@@ -85,10 +73,7 @@ class Profile:
     lower: float
     upper: float
     level: float
-    values: Array
-    loglik: Array
     sentence: str
-    bartlett: float = 1.0
 
     def __str__(self) -> str:
         return self.sentence
@@ -256,72 +241,28 @@ class _Surface:
         return bool(self.chart.reference.free_shape and self.at(self.y, 0.0)[1][-2] > 0.9999 * _RHO_MAX)
 
 
-def profile(
-    fitted: Fitted,
-    name: str,
-    alpha: float = 0.05,
-    n_points: int = 0,
-    n_resamples: int = 0,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-) -> Profile:
-    """Profile-likelihood interval of a slope, the shape or the share, and the curve at `n_points` values."""
+def profile(fitted: Fitted, name: str, alpha: float = 0.05) -> Profile:
+    """Profile-likelihood interval of a slope, the shape or the share."""
     profiled, kind, unit = _profiled(fitted, name)
-    check_count("n_points", n_points, 0)
-    if check_count("n_resamples", n_resamples, 0):
-        check_count("n_resamples", n_resamples, _FEWEST_SAMPLES)
-        if kind != "slope" or fitted.weight is not None:
-            what = f"for {name!r}, which has limits" if kind != "slope" else "with sample_weight: repeat rows instead"
-            raise ValueError(
-                f"n_resamples={n_resamples}: there is no small-sample correction {what}. Use n_resamples=0."
-            )
     fitted.require_likelihood("a profile likelihood")
-    factor = _bartlett(fitted, name, n_resamples, n_jobs, random_state) if n_resamples else 1.0
     with one_thread():
         surface = _Surface(fitted, profiled)
-        level = float(norm.isf(alpha / 2.0)) * np.sqrt(factor)
-        low, high = (_end(surface, kind, sign, level) for sign in (-1.0, 1.0))
-        values, loglik = _curve(surface, kind, low, high, n_points)
+        level = float(norm.isf(alpha / 2.0))
+        ends = [_end(surface, kind, sign, level) for sign in (-1.0, 1.0)]
 
     def on_scale(value: float) -> float:
         if kind != "shape":
             return value / unit
         return np.inf if value > 0.9999 * _RHO_MAX else value / (1.0 - value)
 
-    estimate, lower, upper = on_scale(surface.centre), on_scale(low), on_scale(high)
-    words = _sentence(name, kind, estimate, lower, upper, 1.0 - alpha, "shape" in fitted.parameters.kinds)
+    estimate, lower, upper = map(on_scale, (surface.centre, *ends))
+    words = f"{100 - 100 * alpha:g} % profile-likelihood interval for {name}: {number(lower)} to {number(upper)} "
+    words += f"(estimate {number(estimate)})."
+    if not np.isfinite([lower, upper]).all():
+        words += " On the infinite side the data set no limit."
     if surface.gain > _BETTER:
         words += f" The search found a log-likelihood higher by {number(surface.gain)}: fit again with a larger n_init."
-    if n_resamples:
-        words += (
-            f" Corrected for a small sample by Bartlett's factor, {number(factor)} in {n_resamples} simulated samples."
-        )
-    curve = np.array([on_scale(v) for v in values]), loglik
-    return Profile(name, estimate, lower, upper, 1.0 - alpha, *curve, words, factor)
-
-
-def _bartlett(fitted: Fitted, name: str, n_resamples: int, n_jobs: int | None, random_state: Any) -> float:
-    """Bartlett's factor, at least one: the mean of the squared root at the true value, in samples drawn from the fit."""
-    truth = float(fitted.values[fitted.parameters.names.index(name)])
-
-    def squared_root(seed: np.random.SeedSequence) -> float:
-        try:
-            X, z = simulate(fitted.estimator, fitted.X, np.random.default_rng(seed))
-            sample = refit(fitted.estimator, X, z).inference(X, z).fitted
-            profiled, _, unit = _profiled(sample, name)
-            with one_thread():
-                return float(_Surface(sample, profiled).root(truth * unit) ** 2)
-        except ValueError:  # LinAlgError is one
-            return np.nan
-
-    seeds = seed_sequence(random_state).spawn(n_resamples)
-    squares = np.array(Parallel(n_jobs=n_jobs)(delayed(squared_root)(seed) for seed in seeds))
-    if np.isnan(squares).mean() > 0.5:
-        raise ValueError(
-            f"{np.isnan(squares).sum()} of {n_resamples} simulated samples could not be fitted (often: a class without labels). "
-            "Use fewer parameters (covariance_type='tied'), or n_resamples=0."
-        )
-    return max(float(np.nanmean(squares)), 1.0)
+    return Profile(name, estimate, lower, upper, 1.0 - alpha, words)
 
 
 def _profiled(fitted: Fitted, name: str) -> tuple[int, str, float]:
@@ -381,38 +322,3 @@ def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:
             if abs(outside - inside) < 1e-9 * (1.0 + abs(inside)):
                 return inside
     return float(sign * np.inf) if outside is None and kind == "slope" else inside
-
-
-def _curve(surface: _Surface, kind: str, low: float, high: float, n_points: int) -> tuple[Array, Array]:
-    """The profile from slightly below the interval to slightly above, computed outwards from the estimate."""
-    centre = surface.centre
-    low = low if np.isfinite(low) else centre - 4.0 * surface.error
-    high = high if np.isfinite(high) else centre + 4.0 * surface.error
-    low, high = centre + 1.2 * (low - centre), centre + 1.2 * (high - centre)
-    values = np.linspace(max(low, _LIMITS[kind][0]), min(high, _LIMITS[kind][1]), n_points)
-    loglik = np.empty(n_points)
-    for side in (np.flatnonzero(values >= centre), np.flatnonzero(values < centre)[::-1]):
-        surface.y = np.zeros_like(surface.y)
-        for i in side:
-            loglik[i] = surface.highest(values[i])
-    return values, loglik
-
-
-def _sentence(name: str, kind: str, estimate: float, lower: float, upper: float, level: float, shape_free: bool) -> str:
-    percent = f"{100 * level:g} % profile-likelihood interval"
-    if kind == "shape" and upper == np.inf:
-        which = "every shape is credible" if lower == 0.0 else f"every shape above {number(lower)} is credible"
-        return f"{percent} for the shape: {number(lower)} to infinity. The data set no upper limit: {which}."
-    if kind == "shape" and lower == 0.0:
-        credible = [
-            f" (nor {link.words}, {link.shape:g})" for link in LINKS.values() if link.shape and link.shape < upper
-        ]
-        return (
-            f"{percent} for the shape: 0 to {number(upper)}. It includes 0, the {link_of_shape(0.0).words} link, "
-            f"which the data do not exclude{''.join(credible)}."
-        )
-    words = f"{percent} for {name}: {number(lower)} to {number(upper)} (estimate {number(estimate)})."
-    if not (np.isfinite(lower) and np.isfinite(upper)):
-        steeper = "a steeper slope with a larger shape" if shape_free else "any steeper slope"
-        words += f" On the infinite side the data set no limit: {steeper} fits as well."
-    return words

@@ -142,18 +142,6 @@ class Sensitivity:
         """The position of the odds ratio of the sweep that is nearest to `odds`, as an index of the arrays."""
         return int(np.abs(self.delta - np.log(odds)).argmin())
 
-    def sentence(self, odds: float = 2.0) -> str:
-        """One plain sentence on what follows at an odds ratio; the nearest one of the sweep is taken."""
-        i, zero = self.at(odds), self.at(1.0)
-        low, high = self.share_interval[i]
-        return (
-            f"If, among rows that look alike, those of class {str(self.varied)!r} were {times(self.odds_ratio[i])} as likely to "
-            f"lose their label as the others, {self.share[i]:.1%} of all rows would be {str(self.varied)!r} (95 % interval "
-            f"{low:.1%} to {high:.1%}) instead of {self.share[zero]:.1%}, {self.flips[i]:,.0f} of the {self.n_unlabelled:,.0f} "
-            f"imputed labels would change, and {self.error[i]:.1%} of those imputed now would be wrong instead of "
-            f"{self.error[zero]:.1%}."
-        )
-
     def tipping_words(self) -> list[str]:
         """The tipping points, a sentence each."""
         name, sentences = repr(str(self.varied)), []
@@ -198,9 +186,6 @@ class Sensitivity:
 
     def _repr_html_(self) -> str:
         return self.table().as_html()
-
-    def __repr__(self) -> str:
-        return f"Sensitivity(varied={self.varied!r}, method={self.method!r}, delta={np.round(self.delta, 3).tolist()})"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; tipping points are odds ratios."""
@@ -293,23 +278,7 @@ class Sweep(NamedTuple):
     delta: Array  # (D,), ascending, with 0 among them
     classes: NDArray[Any]
     weight: Array  # (n,), of the unlabelled rows
-    imputed: NDArray[np.integer[Any]]  # (n,), codes of the imputed labels
-
-    @classmethod
-    def of(
-        cls,
-        log_proba: Array,
-        given: Array,
-        k: int,
-        delta: Array,
-        classes: NDArray[Any],
-        weight: Array | None = None,
-        imputed: NDArray[np.integer[Any]] | None = None,
-    ) -> "Sweep":
-        """With weights of one and the most probable classes at delta = 0 by default."""
-        w = np.ones(log_proba.shape[1]) if weight is None else weight
-        kept = log_proba[np.abs(delta).argmin()].argmax(axis=1) if imputed is None else imputed
-        return cls(log_proba, given, k, delta, classes, w, kept)
+    imputed: NDArray[np.integer[Any]]  # (n,), codes of the labels imputed at delta = 0
 
     @property
     def zero(self) -> int:

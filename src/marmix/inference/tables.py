@@ -118,15 +118,9 @@ class Table:
 
 def written(value: Any, decimals: int | None = None) -> str:
     """The text of a cell: four significant digits unless decimals are given, empty for None and NaN."""
-    if value is None:
+    if value is None or value != value:
         return ""
-    if isinstance(value, (bool, np.bool_)):
-        return "yes" if value else "no"
-    if isinstance(value, (int, np.integer)):
-        return f"{value:d}"
-    if isinstance(value, (float, np.floating)):
-        if np.isnan(value):
-            return ""
+    if isinstance(value, float | np.floating):
         return number(float(value)) if decimals is None or np.isinf(value) else f"{value:.{decimals}f}"
     return str(value)
 

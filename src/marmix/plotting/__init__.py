@@ -8,7 +8,6 @@ remark for readers, usually empty. Save a figure with ``display.figure_.savefig(
 from marmix.plotting.calibration import CalibrationDisplay
 from marmix.plotting.missingness import MissingnessDisplay
 from marmix.plotting.mixture import MixtureDisplay
-from marmix.plotting.profile import ProfileDisplay
 from marmix.plotting.roc import RocDisplay
 from marmix.plotting.sensitivity import SensitivityDisplay
 from marmix.plotting.threshold import ThresholdDisplay
@@ -18,7 +17,6 @@ __all__ = [
     "CalibrationDisplay",
     "MissingnessDisplay",
     "MixtureDisplay",
-    "ProfileDisplay",
     "RocDisplay",
     "SensitivityDisplay",
     "ThresholdDisplay",

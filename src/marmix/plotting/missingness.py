@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from marmix.core.arrays import Array
 from marmix.core.mechanism import drivers_of
-from marmix.inference import Inference
 from marmix.inference.fitted import too_many_parameters
 from marmix.plotting.drawing import BLUE, Display, band, ink, legend_below, paper_colour, rates
 from marmix.plotting.fits import last_step, missing_proba, numbered, single_model, transformed
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS = 100  # of the curve
-MANY_ROWS = 200_000  # beyond which the band takes long to compute and is hardly wider than the line
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -50,7 +48,6 @@ class MissingnessDisplay(Display):
     See Also
     --------
     UncertaintyDisplay : The uncertainty of labelled and unlabelled rows.
-    ProfileDisplay : How well the data determine the slope of the curve.
     marmix.evaluation.missingness_check : The same comparison along any variable, with a p-value.
 
     Examples
@@ -96,7 +93,6 @@ class MissingnessDisplay(Display):
         *,
         n_bins: int = 10,
         alpha: float = 0.05,
-        inference: Inference | None = None,
         measure: MeasureLike | None = None,
         ax: "Axes | None" = None,
     ) -> "MissingnessDisplay":
@@ -107,16 +103,13 @@ class MissingnessDisplay(Display):
         estimator : fitted MARGaussianMixture or MARLogisticRegression
             Or a pipeline that ends in one.
         X : array-like or table of shape (n, d)
-            Rows. The band needs the rows of the fit.
+            Rows. The band needs the rows of the fit, and no more parameters than rows.
         y : array-like of shape (n,) or (n, K)
             Labels, missing where -1, NaN, None or pandas.NA; or votes.
         n_bins : int, default=10
             Number of bins for the observed rates.
         alpha : float, default=0.05
             The confidence level is 1 - alpha.
-        inference : Inference or None, default=None
-            Inference of the fit, if already computed. By default it is computed from X and y, up to 200,000 rows and
-            unless there are more parameters than rows.
         measure : str, callable or None, default=None
             Measure of uncertainty along the x axis; by default that of the mechanism. With another one, the curve is
             the mean fitted probability of the rows in each bin, without a band; any classifier with `missing_proba` can
@@ -148,7 +141,7 @@ class MissingnessDisplay(Display):
         low, high = wilson(observed, n, alpha)
         curve = _Curve(at, fitted)
         if measure is None:
-            curve = _curve(model, rows, y, np.linspace(u.min(), u.max(), POINTS), alpha, inference)
+            curve = _curve(model, rows, y, np.linspace(u.min(), u.max(), POINTS), alpha)
         return cls(
             **curve._asdict(),
             at=at,
@@ -181,7 +174,7 @@ class _Curve(NamedTuple):
     note_: str = ""
 
 
-def _curve(model: Any, X: Any, y: Any, u: Array, alpha: float, inference: Inference | None) -> _Curve:
+def _curve(model: Any, X: Any, y: Any, u: Array, alpha: float) -> _Curve:
     """q at these values of the uncertainty, and its band or the reason why there is none."""
     if not np.isfinite(model.alpha_[0]):
         return _Curve(u, np.zeros_like(u), note_="Every row of the fit has a label: there is no missingness to fit.")
@@ -191,12 +184,10 @@ def _curve(model: Any, X: Any, y: Any, u: Array, alpha: float, inference: Infere
         shares = np.asarray(model.predict_proba(X)).mean(axis=0)
         drivers = np.vstack([drivers, np.repeat(np.log(shares)[:, None], len(u), axis=1)])
     q = np.asarray(model.mechanism_.missing_proba_of(drivers))
-    reason = "" if inference else too_many_parameters(model.model_)
-    if inference is None and len(X) > MANY_ROWS:
-        reason = f"with more than {MANY_ROWS:,} rows, it needs inference=."
+    reason = too_many_parameters(model.model_)
     if not reason:
         try:
-            curve = (inference or model.inference(X, y)).missingness_curve(u, alpha)
+            curve = model.inference(X, y).missingness_curve(u, alpha)
             if np.isfinite([curve.lower, curve.upper]).all():
                 return _Curve(u, curve.q, curve.lower, curve.upper)
             reason = "the data do not determine one."

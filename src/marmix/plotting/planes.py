@@ -1,4 +1,4 @@
-"""One or two coordinates of rows with many features, and the class scores there.
+"""Two coordinates of rows with many features, and the class scores there.
 
 The coordinates are features, or the directions along which the scores of a fit vary most: in units of the rows' covariance,
 eigenvectors of the mean of ``sum_k pi_k (ds_k/dx)' (ds_k/dx)``, with scores centred over the classes and pi_k the shares of the
@@ -17,7 +17,7 @@ from marmix.core.arrays import Array
 from marmix.core.model import FittedModel
 from marmix.plotting.drawing import figure_text
 
-Scores = Callable[[Array], Array]  # from points (n, m) to scores (K, n)
+Scores = Callable[[Array], Array]  # from points (n, 2) to scores (K, n)
 
 SLOPES_OF = 200  # rows at which the slopes of the scores are computed
 NOTHING = 1e-5  # relative to the largest slope: below it, a direction does not separate the classes
@@ -59,20 +59,22 @@ class Components(NamedTuple):
 
 
 class Plane(NamedTuple):
-    """One or two coordinates ``matrix (x - origin)`` of a row x, and their axis labels."""
+    """Two coordinates ``matrix (x - origin)`` of a row x, and their axis labels."""
 
-    matrix: Array  # (m, d)
+    matrix: Array  # (2, d)
     origin: Array  # (d,)
     words: list[str]
 
     def points(self, rows: Array) -> Array:
-        """Coordinates (n, m) of rows."""
+        """Coordinates (n, 2) of rows."""
         return (rows - self.origin) @ self.matrix.T
 
 
 def chosen_plane(model: FittedModel, names: list[str], features: Any, rows: Array, codes: NDArray[np.integer]) -> Plane:
-    """The requested features; by default all if there are at most two, otherwise the two directions of most separation."""
+    """The requested features; by default both if there are two, otherwise the two directions of most separation."""
     d = len(names)
+    if d < 2:
+        raise ValueError("this figure needs two features.")
     if features is None and d > 2:
         return _of_scores(model, names, rows, np.bincount(codes, minlength=len(model.classes)) / len(codes))
     columns = list(range(d)) if features is None else _columns(features, names)
@@ -80,12 +82,12 @@ def chosen_plane(model: FittedModel, names: list[str], features: Any, rows: Arra
 
 
 def _columns(features: Any, names: list[str]) -> list[int]:
-    """Positions of one or two features given by name or position."""
+    """Positions of two features given by name or position."""
     places: dict[Any, int] = {name: i for i, name in enumerate(names)} | {i: i for i in range(len(names))}
-    columns = [places.get(feature, -1) for feature in ([features] if isinstance(features, str) else features)]
-    if -1 in columns or len(set(columns)) != len(columns) or len(columns) not in (1, 2):
+    columns = [places.get(feature, -1) for feature in features]
+    if -1 in columns or len(set(columns)) != 2:
         raise ValueError(
-            f"features={features!r} must be one or two of the columns {', '.join(names[:20])}, by name or by position."
+            f"features={features!r} must be two of the columns {', '.join(names[:20])}, by name or position."
         )
     return columns
 

@@ -1,24 +1,17 @@
 """`SensitivityDisplay`: what follows if labels are missing because of the label."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from marmix.inference.sensitivity import Sensitivity, times
-from marmix.plotting.drawing import BLUE, GREY, ORANGE, RED, Display, band, figure_text, ink, legend_below, paper_colour
-from marmix.plotting.fits import last_step, transformed
+from marmix.inference.sensitivity import Sensitivity
+from marmix.plotting.drawing import BLUE, GREY, ORANGE, RED, Display, band, figure_text, legend_below, paper_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TICKS = {0.1: "1/10", 0.125: "1/8", 0.25: "1/4", 0.5: "1/2", 1.0: "1", 2.0: "2", 4.0: "4", 8.0: "8", 10.0: "10"}
-WORDS = {
-    "largest": "another class\nis the largest",
-    "share": "the share leaves\nits interval",
-    "flips": "5 % of the imputed\nlabels change",
-    "threshold": "the share crosses\n{:.0%}",
-}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -28,7 +21,7 @@ class SensitivityDisplay(Display):
     The curves are the share of the class, and the imputed labels that would be wrong or would change.
 
     The x axis is the odds ratio: how many times as likely rows of the class are to lose their label as other rows that
-    look alike. Bands are 95 % intervals. Dotted lines mark the nearest tipping point on each side.
+    look alike. Bands are 95 % intervals.
 
     Parameters
     ----------
@@ -65,36 +58,6 @@ class SensitivityDisplay(Display):
     _size: ClassVar[tuple[float, float]] = (5.2, 4.0)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, label: Any = None, ax: "Axes | None" = None, **options: Any
-    ) -> "SensitivityDisplay":
-        """Run the sensitivity analysis, and draw the display.
-
-        Parameters
-        ----------
-        estimator : fitted classifier of marmix
-            Or a pipeline that ends in one.
-        X : array-like or table of shape (n, d)
-            The rows of the fit.
-        y : array-like of shape (n,) or (n, K)
-            Their labels.
-        label : object or None, default=None
-            The class to vary; by default the rarest.
-        ax : matplotlib Axes or None, default=None
-            Axes to draw in; by default those of a new figure.
-        **options
-            Further arguments of the method `sensitivity`.
-
-        Returns
-        -------
-        SensitivityDisplay
-            The display, drawn.
-        """
-        return cls.from_sensitivity(
-            last_step(estimator).sensitivity(transformed(estimator, X), y, label=label, **options), ax=ax
-        )
-
-    @classmethod
     def from_sensitivity(cls, sensitivity: Sensitivity, *, ax: "Axes | None" = None) -> "SensitivityDisplay":
         """Draw an analysis that was computed before, by `clf.sensitivity(X, y)`.
 
@@ -110,13 +73,7 @@ class SensitivityDisplay(Display):
         SensitivityDisplay
             The display, drawn.
 
-        Raises
-        ------
-        ValueError
-            If the analysis has a single value of delta.
         """
-        if len(sensitivity.delta) < 2:
-            raise ValueError("this sweep has a single value: pass more values of delta to sensitivity.")
         return cls(sensitivity=sensitivity).plot(ax)
 
     def _draw(self, ax: "Axes") -> None:
@@ -137,24 +94,6 @@ class SensitivityDisplay(Display):
         ax.axvline(1.0, color=GREY, linewidth=0.8)
         ax.set(xlim=(odds[0] / 1.1, odds[-1] * 1.1), ylim=(0.0, top), ylabel="%")
         ax.set_xlabel(f"how many times as likely {name} is to lose its label\nas another class in rows that look alike")
-        _annotate(ax, "as the model assumes", (1.0, 1.0), (0, 2), ha="center", va="bottom", color=GREY)
-        for side in (0, 1):
-            self._mark(ax, side)
+        place = ax.get_xaxis_transform()
+        ax.text(1.0, 1.01, "as the model assumes", transform=place, ha="center", color=GREY, fontsize="x-small")
         legend_below(ax, columns=1, further=10.0)
-
-    def _mark(self, ax: "Axes", side: int) -> None:
-        """Mark the tipping point nearest to the middle on one side, in words."""
-        points = {key: at for key, sides in self.sensitivity.tipping.items() if (at := sides[side]) is not None}
-        if not points:
-            return
-        key = min(points, key=lambda name: abs(points[name]))
-        at = float(np.exp(points[key]))
-        ax.axvline(at, color=ink(), linewidth=0.9, linestyle=":")
-        words = f"{times(at)} as likely:\n{WORDS[key].format(self.sensitivity.threshold or 0.0)}"
-        _annotate(ax, words, (at, 0.98), (4 if side else -4, 0), ha="left" if side else "right", va="top")
-
-
-def _annotate(ax: "Axes", words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
-    """Write at a value of x and a height from 0 to 1."""
-    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-    ax.annotate(words, at, offset, fontsize="x-small", **place, **look)

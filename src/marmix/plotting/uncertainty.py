@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from marmix.core.arrays import Array
 from marmix.core.measures import Measure, Measured, Posterior, as_measure, entropy, posterior
 from marmix.plotting.drawing import BLUE, ORANGE, Display, figure_text, legend_below, paper_colour
 from marmix.plotting.fits import last_step, numbered, transformed
-from marmix.plotting.predictions import Predictions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +47,7 @@ def log_posteriors(estimator: Any, X: Any) -> Array:
     model, rows = last_step(estimator), transformed(estimator, X)
     if hasattr(model, "predict_log_proba"):
         return np.asarray(model.predict_log_proba(rows))
-    return _log(model.predict_proba(rows))
+    return np.log(np.maximum(model.predict_proba(rows), np.finfo(float).tiny))
 
 
 def measured(measure: MeasureLike, log_proba: Array) -> Array:
@@ -143,51 +142,8 @@ class UncertaintyDisplay(Display):
         UncertaintyDisplay
             The display, drawn.
         """
-        classes = last_step(estimator).classes_
-        return cls._of(numbered(y, classes) >= 0, log_posteriors(estimator, X), measure, classes, n_bins).plot(ax)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        proba: ArrayLike,
-        *,
-        measure: MeasureLike = "entropy",
-        classes: ArrayLike | None = None,
-        n_bins: int = 40,
-        ax: "Axes | None" = None,
-    ) -> "UncertaintyDisplay":
-        """Draw the uncertainty of the probabilities of any classifier.
-
-        Parameters
-        ----------
-        y : array-like of shape (n,) or (n, K)
-            Labels, missing where -1, NaN, None or pandas.NA; or votes.
-        proba : array-like of shape (n, K)
-            Probabilities of the classes.
-        measure : str or callable, default="entropy"
-            As in `from_estimator`.
-        classes : array-like of shape (K,) or None, default=None
-            Classes of the columns of `proba`; by default the sorted labels in y.
-        n_bins : int, default=40
-            Number of bins.
-        ax : matplotlib Axes or None, default=None
-            Axes to draw in; by default those of a new figure.
-
-        Returns
-        -------
-        UncertaintyDisplay
-            The display, drawn.
-        """
-        rows = Predictions.of(y, proba, None, classes)
-        return cls._of(rows.labelled, _log(rows.proba), measure, rows.classes, n_bins).plot(ax)
-
-    @classmethod
-    def _of(
-        cls, has_label: NDArray[np.bool_], log_proba: Array, measure: MeasureLike, classes: NDArray[Any], n_bins: int
-    ) -> "UncertaintyDisplay":
-        if len(has_label) != len(log_proba):
-            raise ValueError(f"X and y have inconsistent numbers of samples: {len(log_proba)} and {len(has_label)}.")
+        log_proba, classes = log_posteriors(estimator, X), last_step(estimator).classes_
+        has_label = numbered(y, classes) >= 0
         u = measured(measure, log_proba)
         low, high = as_measure(measure).range(len(classes))
         if not np.isfinite([low, high]).all():
@@ -204,7 +160,7 @@ class UncertaintyDisplay(Display):
             n_unlabelled=len(groups[1]),
             measure=measure,
             classes=classes,
-        )
+        ).plot(ax)
 
     def _draw(self, ax: "Axes") -> None:
         for shares, n, words, colour, dashes in (
@@ -217,8 +173,3 @@ class UncertaintyDisplay(Display):
         ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="share of rows, %")
         ax.set(xlim=(self.edges[0], self.edges[-1]), ylim=(0.0, None))
         legend_below(ax)
-
-
-def _log(proba: ArrayLike) -> Array:
-    """Logarithms of probabilities; zero counts as the smallest positive number."""
-    return np.log(np.maximum(np.asarray(proba, dtype=float), np.finfo(float).tiny))
