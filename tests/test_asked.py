@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
 from sklearn.base import clone
 
 from marmix import (
@@ -13,12 +12,6 @@ from marmix import (
     MARLogisticRegression,
     MARStudentMixture,
 )
-from marmix.core.covariance import structure
-from marmix.core.gaussian import GaussianScores
-from marmix.core.likelihood import Block, block_sums
-from marmix.core.linear import LinearScores
-from marmix.core.mechanism import Mechanism
-from marmix.objectives import MissingnessObjective
 from marmix.selection.evidence import Evidence
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -98,45 +91,6 @@ def test_both_parts_of_the_likelihood_see_an_asked_row(kind):
         assert clf.loglik_ignorable_ == pytest.approx(proba[known, y[known]].sum(), rel=1e-8)
 
 
-def mechanisms():
-    common = {"alpha": (-0.5, 1.5), "measure": "entropy"}
-    return [Mechanism(**common), Mechanism(**common, label=(0.0, 0.8), free_label=True, share=0.1, free_share=True)]
-
-
-@pytest.mark.parametrize("mechanism", mechanisms())
-@pytest.mark.parametrize("joint", [True, False])
-def test_gradients_agree_with_differences(joint, mechanism):
-    rng = np.random.default_rng(3)
-    x, weight = rng.normal(size=(2, 30)), rng.uniform(0.5, 2.0, size=30)
-    block = Block(x, [0, 6, 12, 16, 21], weight)
-    model = (
-        GaussianScores(structure("full", 2), [1, 1], 1e-6)
-        if joint
-        else LinearScores(2, 2, 1, 1.0, np.zeros(2), np.ones(2))
-    )
-    W = rng.normal(size=(2, 6 if joint else 3))
-
-    class Raw:  # scores that are linear in coefficients, so that the moments are the gradient
-        def __getattr__(self, name):
-            return getattr(model, name)
-
-        def block_scores(self, prepared, phi):
-            return prepared @ phi, None
-
-        def block_moments(self, g, share, phi):
-            return g @ phi.T
-
-    def loglik(vector):
-        moved = mechanism.moved(vector[:2])
-        sums = block_sums(block, Raw(), vector[2:].reshape(W.shape), moved)
-        return sums.ignorable + sums.missing
-
-    at = np.concatenate([mechanism.alpha, W.ravel()])
-    sums = block_sums(block, Raw(), W, mechanism)
-    gradient = np.concatenate([sums.alpha[:2], sums.moments.by_component.ravel()])
-    np.testing.assert_allclose(gradient, approx_fprime(at, loglik, 1e-6), rtol=1e-3, atol=1e-3)
-
-
 @pytest.mark.parametrize("kind", ["mixture", "label term", "estimated term", "student", "logistic"])
 def test_second_derivatives_are_those_of_the_likelihood(kind):
     X, y, missing, _ = drawn(400)
@@ -148,12 +102,12 @@ def test_second_derivatives_are_those_of_the_likelihood(kind):
         return objective.value(theta, objective.sums(theta, mechanism))
 
     steps = 1e-3 * np.eye(coordinates.size)
+    np.testing.assert_allclose([value(step) - value(-step) for step in steps], 0.0, atol=1e-4)
     corners = [[value(a + b) - value(a - b) - value(b - a) + value(-a - b) for a in steps] for b in steps]
     numeric = np.array(corners) / -4e-6
     np.testing.assert_allclose(result.fitted.information.bread, numeric, atol=1e-3 * np.abs(numeric).max())
     assert np.isfinite(result.bse).all()
-    drawn_again = result.bootstrap(5, random_state=0)
-    assert np.isfinite(drawn_again.estimates).all()
+    assert np.isfinite(result.bootstrap(2, random_state=0).estimates).all()
 
 
 @pytest.mark.parametrize("kind", ["mixture", "logistic", "kernel", "boosting", "average"])
@@ -169,7 +123,7 @@ def test_asking_for_labels_by_chance_leaves_the_mechanism_as_it_was(kind):
     assert rates(forgetful) < rates(plain) - 0.15
 
 
-@pytest.mark.parametrize("kind", ["mixture", "label term", "logistic", "share"])
+@pytest.mark.parametrize("kind", ["mixture", "share"])
 def test_rows_elsewhere_give_the_same_fit(kind, tmp_path):
     torch = pytest.importorskip("torch")
     da = pytest.importorskip("dask.array")
@@ -199,24 +153,6 @@ def test_votes_of_asked_rows_count_as_copies():
     assert by_votes.loglik_ == pytest.approx(by_copies.loglik_, rel=1e-9)
 
 
-def test_the_loss_of_boosting_has_the_gradient_of_its_value():
-    for classes in (2, 3):
-        rng = np.random.default_rng(classes)
-        z = rng.integers(classes, size=40)
-        missing = rng.random(40) < 0.6
-        y = np.where(missing & (rng.random(40) < 0.5), -1, z)
-        scores = rng.normal(size=40 if classes == 2 else (40, classes))
-        objective = MissingnessObjective(y, mechanism_weight=0.5, missing=missing, classes=range(classes))
-        objective.mechanism = objective.mechanism.moved(np.array([-1.0, 2.0]))
-
-        def value(flat, objective=objective, shape=scores.shape):
-            losses = objective.losses(flat.reshape(shape))
-            return losses.labels + 0.5 * losses.missing
-
-        gradient, _ = objective.terms(scores)
-        np.testing.assert_allclose(gradient.ravel(), approx_fprime(scores.ravel(), value, 1e-6), atol=1e-4)
-
-
 def test_the_loss_of_a_network_has_both_parts():
     torch = pytest.importorskip("torch")
     from marmix.torch import MissingnessLoss
@@ -228,10 +164,6 @@ def test_the_loss_of_a_network_has_both_parts():
     log_tau, q, known = torch.log_softmax(logits, 1).numpy(), loss.missing_proba(logits).detach().numpy(), y >= 0
     labels = -log_tau[known, y[known]].sum()
     assert value == pytest.approx((labels - 0.3 * np.log(np.where(missing, q, 1.0 - q)).sum()) / 50)
-    np.testing.assert_array_equal(
-        loss.profile(logits, torch.tensor(y), missing=torch.tensor(missing)).alpha,
-        MissingnessLoss().profile(logits, torch.tensor(np.where(missing, -1, y))).alpha,
-    )
 
 
 def test_evidence_takes_labels_from_asked_rows_and_indicators_from_all():

@@ -35,21 +35,16 @@ def settings(grid):
 def test_with_fewer_labels_than_coefficients_the_slow_candidates_are_fewer_and_stop_earlier():
     assert crowded(12, 40, 360)
     assert not crowded(12, 40, 500)
-    light, thorough = (settings(default_candidates(12, 720, 40, n_labelled=360, thorough=it)) for it in (False, True))
-    assert set(thorough) - set(light) == {"logistic, C=10, mechanism"}
+    light, full = (settings(default_candidates(12, 720, 40, n_labelled=labels)) for labels in (360, 720))
+    assert set(full) - set(light) == {"logistic, C=10, mechanism"}
     for name, params in light.items():
-        changed = {key for key, value in params.items() if thorough[name][key] != value}
+        changed = {key for key, value in params.items() if full[name][key] != value}
         modelled = name.startswith("logistic") and "ignored" not in name
         assert changed == ({"n_init", "max_iter"} if modelled else {"max_estimators"} if "boosting" in name else set())
         assert 12 * params.get("max_estimators", 0) <= 1500
     assert len(default_candidates(2, 100, 3000, n_labelled=60)) < len(default_candidates(2, 100, 300, n_labelled=60))
     rival = default_rivals(12, light=True)["gradient boosting"].get_params()
     assert rival.get("max_estimators", 125) == 125
-
-
-def test_with_enough_labels_a_thorough_grid_is_the_default_one():
-    light, thorough = (settings(default_candidates(3, 720, 8, n_labelled=360, thorough=it)) for it in (False, True))
-    assert light == thorough
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -63,14 +64,6 @@ def test_the_average_is_the_weighted_mean_of_its_parts(average):
     np.testing.assert_array_equal(clf.transduction_[y < 0], clf.predict(X)[y < 0])
 
 
-def test_pick_keeps_the_candidate_with_the_most_evidence_for_it():
-    X, _, y = partly_labelled()
-    clf = MARClassifierCV(estimators=SMALL, cv=3, method="pick").fit(X, y)
-    best = clf.results_["candidate"][(clf.results_["plain_log_loss"] + clf.results_["missing_log_loss"]).argmin()]
-    assert clf.weights_[best] == 1.0
-    np.testing.assert_allclose(clf.predict_proba(X), clf.estimators_[best].predict_proba(X))
-
-
 def test_the_table_has_a_row_for_every_candidate(average):
     clf = average
     scores = {"log_loss", "log_loss_stderr", "plain_log_loss", "missing_log_loss", "brier", "accuracy", "roc_auc"}
@@ -93,7 +86,7 @@ def test_a_hopeless_candidate_gets_almost_no_weight():
             return super().fit(rng.normal(size=X.shape), y, sample_weight)
 
     candidates = SMALL | {"hopeless": Hopeless(link=None, C=100.0)}
-    clf = MARClassifierCV(estimators=candidates).fit(X, y)
+    clf = MARClassifierCV(estimators=candidates, cv=2).fit(X, y)
     assert clf.weights_["hopeless"] < 0.05
 
 
@@ -119,7 +112,8 @@ def test_the_verdict_says_that_it_helps_where_it_does_and_not_where_it_does_not(
 
 def test_jobs_do_not_change_the_answer(average):
     X, _, y = partly_labelled()
-    two = MARClassifierCV(estimators=SMALL, cv=3, n_jobs=2).fit(X, y)
+    with parallel_config(backend="threading"):
+        two = MARClassifierCV(estimators=SMALL, cv=3, n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(average.predict_proba(X), two.predict_proba(X))
 
 
@@ -165,7 +159,7 @@ def test_the_verdict_of_a_pick_compares_picks():
     against = clf.results_["plain_log_loss"] + clf.results_["missing_log_loss"]
     assert clf.comparison_.with_it == pytest.approx(losses["on"])
     assert clf.comparison_.without == pytest.approx(losses["off" if against[0] < against[1] else "poor"])
-    assert f"difference {clf.comparison_.gain:.4f}" in clf.verdict_
+    assert clf.weights_[clf.results_["candidate"][against.argmin()]] == 1.0
 
 
 @pytest.mark.parametrize(("gain", "word"), [(0.1, "lowered"), (0.0, "No evidence"), (-0.1, "raised")])
@@ -190,8 +184,6 @@ def test_data_frames_pipelines_and_named_columns_are_welcome():
     assert clf.results_["mechanism"].tolist() == [True, True, False]
     assert clf.estimators_["named"][-1].alpha_.shape == (3,)
     np.testing.assert_array_equal(clf.predict(frame)[y < 0], clf.transduction_[y < 0])
-    weighted = MARClassifierCV(estimators=candidates, cv=3).fit(frame, y, sample_weight=np.ones(len(y)))
-    np.testing.assert_allclose(weighted.predict_proba(frame), clf.predict_proba(frame), atol=1e-6)
 
 
 def test_only_tested_rows_count_and_none_twice():
@@ -237,7 +229,7 @@ def test_held_out_probabilities_give_the_score_of_the_choice(average):
 
 def test_rivals_stand_in_the_table_and_have_no_part_in_the_average(monkeypatch):
     monkeypatch.setattr("marmix.selection.comparison.default_rivals", default_rivals)
-    X, _, y = partly_labelled(n=200)
+    X, truth, y = partly_labelled(n=200)
     with_rivals = MARClassifierCV(estimators=SMALL, cv=3, rivals=True).fit(X, y)
     alone = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
     assert with_rivals.weights_ == alone.weights_
@@ -249,6 +241,9 @@ def test_rivals_stand_in_the_table_and_have_no_part_in_the_average(monkeypatch):
     assert np.isfinite(results["log_loss"]).all()
     assert with_rivals.rival_comparison_.with_it == pytest.approx(with_rivals.score_.value)
     assert with_rivals.rival_comparison_.without == pytest.approx(results["log_loss"][3:].min())
+    score = with_rivals.independent_score_
+    actual = -np.log(with_rivals.held_out_proba_[np.arange(200), truth]).mean()
+    assert abs(score.value - actual) < 2.0 * score.stderr < 0.5
     assert alone.rival_comparison_ is None
     assert alone.independent_score_ is None
     with pytest.raises(ValueError, match="rename"):
@@ -299,20 +294,20 @@ def test_missingness_that_a_feature_explains_is_noted():
     X, y, _ = partly_labelled(n=600)
     z = np.where(rng.uniform(size=600) < 1 / (1 + np.exp(-3 * X[:, 1])), -1, y)
     with pytest.warns(UserWarning, match="not missing more often where rows are hard"):
-        clf = MARClassifierCV(estimators=SMALL).fit(X, z)
+        clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, z)
     assert [note.code for note in clf.selection_.notes] == ["no-support"]
-    _, _, hard = partly_labelled(n=600)
-    assert "no-support" not in [note.code for note in MARClassifierCV(estimators=SMALL).fit(X, hard).selection_.notes]
 
 
 def test_without_lightgbm_the_rest_of_the_grid_works_and_a_note_says_what_is_missing(monkeypatch):
     X, _, y = partly_labelled(n=80)
     monkeypatch.setattr("marmix.selection.candidates.boosting_installed", lambda: False)
     monkeypatch.setattr("marmix.selection.comparison.boosting_installed", lambda: False)
+    grid = default_candidates(2, 80, 2)
+    assert any("kernel" in name for name in grid)
+    assert not any("boosting" in name for name in grid)
+    monkeypatch.setattr("marmix.selection.comparison.default_candidates", lambda *args, **kwargs: SMALL)
     with pytest.warns(UserWarning, match=r"marmix\[boost\]"):
-        clf = MARClassifierCV(cv=2).fit(X, y)
-    assert not any("boosting" in name for name in clf.weights_)
-    assert any("kernel" in name for name in clf.weights_)
+        MARClassifierCV(cv=2).fit(X, y)
 
 
 def test_imputed_sets_hold_the_label_of_a_labelled_row_and_the_true_class_of_most_others():
@@ -328,19 +323,6 @@ def test_imputed_sets_hold_the_label_of_a_labelled_row_and_the_true_class_of_mos
         clf.imputed_sets(X[:-1], y[:-1])
 
 
-def test_the_independent_score_leans_on_forests_and_rivals_alone():
-    X, truth, y = partly_labelled(n=300)
-    clf = MARClassifierCV(estimators={"on": SMALL["on"], "off": SMALL["off"]}, cv=3, rivals=True).fit(X, y)
-    only = MARClassifierCV(estimators={"off": SMALL["off"]}, cv=3, rivals=True).fit(X, y)
-    columns = [
-        dict(zip(fit.results_["candidate"], fit.results_["independent_log_loss"], strict=True)) for fit in (clf, only)
-    ]
-    assert {name: columns[0][name] for name in columns[1]} == columns[1]  # what other candidates say changes nothing
-    score = clf.independent_score_
-    actual = -np.log(clf.held_out_proba_[np.arange(300), truth]).mean()
-    assert abs(score.value - actual) < 2.0 * score.stderr < 0.5
-
-
 def test_candidates_may_name_the_classes_of_a_label_term_which_imputed_labels_follow():
     X, _, y = partly_labelled(n=150)
     names = np.array([2, 1, None], dtype=object)[y]
@@ -349,12 +331,6 @@ def test_candidates_may_name_the_classes_of_a_label_term_which_imputed_labels_fo
     clf = MARClassifierCV(estimators={"only": mixture}, cv=2).fit(X, names)
     np.testing.assert_array_equal(clf.estimators_["only"][-1].delta_, alone.delta_)
     np.testing.assert_array_equal(clf.transduction_, alone.transduction_)
-    zero = clf.sensitivity(X, names, delta=[0.0], label=1, n_draws=2)
-    assert zero.share[0] == pytest.approx(
-        alone.sensitivity(X, names, delta=[0.0], label=1, n_draws=2).share[0], abs=1e-6
-    )
-    with pytest.raises(ValueError, match="nothing to vary"):
-        clf.sensitivity(X[y >= 0], names[y >= 0])
 
 
 def test_sets_are_calibrated_on_held_out_rows_alone():

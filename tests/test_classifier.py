@@ -91,17 +91,13 @@ def test_posteriors_are_bayes_rule_of_the_fitted_parameters(covariance_type, n_c
     fitted = MARGaussianMixture(measure="margin", **options).fit(three.X, three.y)
     counts = [n_components] * 3 if isinstance(n_components, int) else [n_components[k] for k in range(3)]
     np.testing.assert_array_equal(fitted.component_classes_, np.repeat([0, 1, 2], counts))
-    assert fitted.weights_.sum() == pytest.approx(1.0, abs=1e-13)
     sums = [fitted.weights_[fitted.component_classes_ == k].sum() for k in range(3)]
     np.testing.assert_allclose(fitted.class_prior_, sums, rtol=1e-13)
     log_joints = class_log_joints(fitted, three.X)
     expected = log_joints - logsumexp(log_joints, axis=1, keepdims=True)
     np.testing.assert_allclose(fitted.predict_log_proba(three.X), expected, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(fitted.predict_proba(three.X), np.exp(expected), rtol=1e-8)
     u = textbook_measure(np.exp(expected), "margin")
     np.testing.assert_allclose(fitted.uncertainty(three.X), u, atol=1e-8)
-    q = textbook_missing_proba(u, fitted.alpha_, 1.0)
-    np.testing.assert_allclose(fitted.missing_proba(three.X), q, rtol=1e-7)
 
 
 # That it is maximised
@@ -122,20 +118,6 @@ def test_both_solvers_reach_one_maximum_for_two_classes(covariance_type, uncerta
     np.testing.assert_allclose(lbfgs.predict_proba(two.X), ecm.predict_proba(two.X), atol=5e-3)
 
 
-@pytest.mark.pairs
-@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
-@pytest.mark.parametrize(("link", "uncertainty"), list(itertools.product(LINKS, MEASURES)))
-def test_a_mechanism_is_never_worse_than_none(link, uncertainty, solver, simulate):
-    """alpha_1 = 0 is the ignorable likelihood plus a Bernoulli constant, and the maximum is not below it."""
-    for seed in (4, 5):
-        data = simulate(n=240, distance=2.5, seed=seed)
-        ignoring = MARGaussianMixture(link=None).fit(data.X, data.y)
-        rate = np.mean(data.missing)
-        bernoulli = len(data.y) * (rate * np.log(rate) + (1 - rate) * np.log1p(-rate))
-        fitted = MARGaussianMixture(link=link, measure=uncertainty, solver=solver).fit(data.X, data.y)
-        assert fitted.loglik_ > ignoring.loglik_ + bernoulli, f"seed {seed}"
-
-
 @pytest.mark.parametrize("link", ["aranda-ordaz", "logit", None])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_every_ecm_step_rises(covariance_type, link, three):
@@ -145,11 +127,9 @@ def test_every_ecm_step_rises(covariance_type, link, three):
     assert fitted.trace_[-1] == pytest.approx(fitted.loglik_, rel=1e-12)
 
 
-@pytest.mark.parametrize("n_components", [1, 2])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-def test_the_trace_of_lbfgs_ends_at_the_maximum(covariance_type, n_components, three):
-    options = {"covariance_type": covariance_type, "n_components": n_components, "random_state": 0, "link": "logit"}
-    fitted = MARGaussianMixture(**options).fit(three.X, three.y)
+def test_the_trace_of_lbfgs_ends_at_the_maximum(covariance_type, three):
+    fitted = MARGaussianMixture(covariance_type=covariance_type, n_init=1).fit(three.X, three.y)
     assert fitted.trace_[-1] == pytest.approx(fitted.loglik_, rel=1e-10)
     assert fitted.loglik_ >= fitted.trace_.max() - 1e-8
 
@@ -207,16 +187,6 @@ def test_fitted_values_as_start_lead_back_to_the_maximum(covariance_type, n_comp
     assert again.loglik_ == pytest.approx(first.loglik_, abs=1e-6 * len(three.y))
 
 
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-def test_k_means_finds_the_same_maximum_where_classes_are_apart(covariance_type, simulate):
-    data = simulate(classes=3, distance=6.0, seed=4, alpha=(2.0, -3.0))
-    options = {"covariance_type": covariance_type, "link": "logit", "measure": "entropy"}
-    labelled = MARGaussianMixture(**options).fit(data.X, data.y)
-    kmeans = MARGaussianMixture(**options, init="kmeans", random_state=0).fit(data.X, data.y)
-    assert kmeans.loglik_ == pytest.approx(labelled.loglik_, abs=1e-6 * len(data.y))
-    np.testing.assert_array_equal(kmeans.transduction_, labelled.transduction_)
-
-
 def test_more_starts_are_never_worse(simulate):
     data = simulate(n=120, classes=3, distance=1.5, seed=8)
     logliks = [
@@ -227,38 +197,12 @@ def test_more_starts_are_never_worse(simulate):
     assert logliks[-1] > logliks[0] + 0.1, "these data have several maxima, and a restart should find a better one"
 
 
-# Custom measures of uncertainty
-
-
-def gini_of(log_tau):
-    return 1 - np.exp(2 * log_tau).sum(axis=1)
-
-
-def gini_and_gradient(log_tau):
-    return gini_of(log_tau), -2 * np.exp(2 * log_tau)
-
-
-@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
-@pytest.mark.parametrize("measure", [gini_of, gini_and_gradient])
-def test_a_callable_of_the_same_formula_gives_the_same_fit(measure, solver, three):
-    built_in = MARGaussianMixture(measure="gini", link="logit", solver=solver).fit(three.X, three.y)
-    callable_ = MARGaussianMixture(measure=measure, link="logit", solver=solver).fit(three.X, three.y)
-    assert callable_.loglik_ == pytest.approx(built_in.loglik_, abs=1e-6)
-    np.testing.assert_allclose(callable_.predict_proba(three.X), built_in.predict_proba(three.X), atol=1e-4)
-    np.testing.assert_allclose(callable_.alpha_, built_in.alpha_, rtol=1e-3)
-    np.testing.assert_allclose(
-        callable_.uncertainty(three.X), gini_of(callable_.predict_log_proba(three.X)), atol=1e-12
-    )
-
-
 # What it does not depend on
 
 
-@pytest.mark.parametrize("link", LINKS)
-def test_gini_and_margin_are_one_model_for_two_classes(link, two):
+def test_gini_and_margin_are_one_model_for_two_classes(two):
     """gini = (1 - margin) / 2."""
-    gini = MARGaussianMixture(measure="gini", link=link).fit(two.X, two.y)
-    margin = MARGaussianMixture(measure="margin", link=link).fit(two.X, two.y)
+    gini, margin = (MARGaussianMixture(measure=measure).fit(two.X, two.y) for measure in ("gini", "margin"))
     assert gini.loglik_ == pytest.approx(margin.loglik_, abs=1e-6)
     np.testing.assert_allclose(gini.predict_proba(two.X), margin.predict_proba(two.X), atol=1e-4)
     np.testing.assert_allclose(gini.missing_proba(two.X), margin.missing_proba(two.X), atol=1e-4)
@@ -277,9 +221,8 @@ def test_a_fixed_shape_is_the_link_of_that_name(shape, link, solver, two):
 
 
 @pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
-def test_a_free_share_is_never_worse(link, seed, simulate):
-    data = simulate(n=200, seed=seed)
+def test_a_free_share_is_never_worse(link, simulate):
+    data = simulate(n=200, seed=0)
     without = MARGaussianMixture(link=link).fit(data.X, data.y)
     with_share = MARGaussianMixture(link=link, mcar_share=True).fit(data.X, data.y)
     assert with_share.loglik_ >= without.loglik_ - 1e-6
@@ -287,40 +230,18 @@ def test_a_free_share_is_never_worse(link, seed, simulate):
     assert without.share_ == 0.0
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
-def test_a_free_shape_is_never_worse(seed, simulate):
-    data = simulate(n=200, seed=seed)
-    free = MARGaussianMixture(link="aranda-ordaz").fit(data.X, data.y)
-    for link in ("logit", "cloglog"):
-        assert free.loglik_ >= MARGaussianMixture(link=link).fit(data.X, data.y).loglik_ - 1e-6
-
-
-@pytest.mark.parametrize("covariance_type", ["full", "tied"])
-def test_a_change_of_axes_leaves_posteriors_alone(covariance_type, three):
-    """x -> Ax + b shifts the log-likelihood by -n log|det A|."""
-    A, b = np.array([[2.0, 1.0], [-1.0, 3.0]]), np.array([5.0, -7.0])
-    options = {"covariance_type": covariance_type, "measure": "entropy", "link": "logit", "tol": 1e-11}
-    plain = MARGaussianMixture(**options).fit(three.X, three.y)
-    other = MARGaussianMixture(**options).fit(three.X @ A.T + b, three.y)
-    np.testing.assert_allclose(other.predict_proba(three.X @ A.T + b), plain.predict_proba(three.X), atol=1e-5)
-    shift = -len(three.y) * np.log(abs(np.linalg.det(A)))
-    assert other.loglik_ == pytest.approx(plain.loglik_ + shift, abs=1e-7)
-    np.testing.assert_allclose(other.means_, plain.means_ @ A.T + b, atol=1e-4)
-
-
 # What it finds
 
 
 @pytest.mark.parametrize(("shape", "alpha"), [(0.5, (1.0, -4.0)), (3.0, (3.0, -8.0))])
-@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
-def test_parameters_are_recovered_from_many_rows(shape, alpha, solver, simulate):
+def test_parameters_are_recovered_from_many_rows(shape, alpha, simulate):
     """Within four standard errors: those of complete data for the classes, those of known posteriors for the mechanism.
 
     Both are a little too small, since labels are missing and posteriors are estimated.
     """
     n, spreads = 20_000, np.array([1.0, 1.5])
     data = simulate(n=n, seed=11, alpha=alpha, shape=shape, spreads=spreads)
-    fitted = MARGaussianMixture(**PAPER, solver=solver).fit(data.X, data.y)
+    fitted = MARGaussianMixture(**PAPER).fit(data.X, data.y)
     assert fitted.converged_
     true_means = np.array([[1.0, 0.0], [-1.0, 0.0]])
     own = n / 2
@@ -351,8 +272,5 @@ def test_parameters_are_recovered_from_many_rows(shape, alpha, solver, simulate)
 def test_the_decision_function_of_two_classes_is_the_log_odds_of_the_second(two):
     fitted = MARGaussianMixture(link="logit").fit(two.X, two.y)
     decision, log_proba = fitted.decision_function(two.X), fitted.predict_log_proba(two.X)
-    assert decision.shape == (len(two.X),)
     np.testing.assert_allclose(decision, log_proba[:, 1] - log_proba[:, 0], rtol=1e-12)
     np.testing.assert_array_equal(fitted.classes_[(decision > 0).astype(int)], fitted.predict(two.X))
-    assert decision[np.argmin(np.linalg.norm(two.X - fitted.means_[1], axis=1))] > 0
-    assert decision[np.argmin(np.linalg.norm(two.X - fitted.means_[0], axis=1))] < 0

@@ -24,7 +24,6 @@ from marmix.core.labels import (
 from marmix.datasets import hide_labels
 from marmix.evaluation import PartialLabelKFold
 from marmix.io import to_memmap
-from marmix.terminal import Progress
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

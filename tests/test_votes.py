@@ -11,7 +11,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from marmix import (
@@ -82,16 +81,15 @@ COPIES = copies_of(vote_shares(VOTES)[0])
 
 
 @BY_NAME
-@pytest.mark.parametrize("weighted", [False, True])
-def test_votes_are_copies_of_the_row_weighted_by_their_shares(estimator, weighted):
-    weight = np.random.default_rng(1).integers(0, 4, size=len(X)).astype(float) if weighted else None
+def test_votes_are_copies_of_the_row_weighted_by_their_shares(estimator):
+    weight = np.random.default_rng(1).integers(0, 4, size=len(X)).astype(float)
     fit = clone(estimator).fit(X, VOTES, weight)
-    of_copies = COPIES.share if weight is None else COPIES.share * weight[COPIES.rows]
+    of_copies = COPIES.share * weight[COPIES.rows]
     repeated = clone(estimator).fit(X[COPIES.rows], COPIES.z, of_copies)
     np.testing.assert_allclose(fit.predict_log_proba(X), repeated.predict_log_proba(X), rtol=0, atol=1e-10)
     np.testing.assert_allclose(fit.missing_proba(X), repeated.missing_proba(X), rtol=0, atol=1e-10)
     assert fit.loglik_ == pytest.approx(repeated.loglik_, abs=1e-10)
-    assert fit.model_.total_weight == pytest.approx(len(X) if weight is None else weight.sum(), rel=1e-12)
+    assert fit.model_.total_weight == pytest.approx(weight.sum(), rel=1e-12)
     hits = np.where(COPIES.z >= 0, of_copies, 0.0) * (fit.predict(X)[COPIES.rows] == COPIES.z)
     accuracy = hits.sum() / of_copies[COPIES.z >= 0].sum()
     assert fit.score(X, VOTES, weight) == pytest.approx(accuracy, abs=1e-12)
@@ -117,7 +115,6 @@ def test_columns_and_classes_permute_together(estimator):
         (table, None, ["b", "a"]),
         (table[["a", "b"]], None, ["a", "b"]),
         (table[["a", "b"]], ["b", "a"], ["b", "a"]),  # columns of a table are found by name
-        (VOTES, ["b", "a"], ["b", "a"]),
     ]
     proba = []
     for y, classes, expected in given:
@@ -125,7 +122,6 @@ def test_columns_and_classes_permute_together(estimator):
         assert fit.classes_.tolist() == expected
         proba.append(fit.predict_proba(X)[:, [expected.index("b"), expected.index("a")]])
     np.testing.assert_array_equal(proba[2], proba[0])
-    np.testing.assert_array_equal(proba[3], proba[0])
     np.testing.assert_allclose(proba[1], proba[0], rtol=0, atol=1e-6)
 
 
@@ -163,14 +159,6 @@ def test_the_sandwich_adds_the_scores_of_a_row_before_the_outer_product(estimato
     classes = [i for i, kind in enumerate(result.fitted.parameters.kinds) if kind in ("mean", "coef", "weight")]
     assert (result.bse[classes] < naive.bse[classes]).all()
     assert any("one label" in note for note in result.notes)
-
-
-def test_a_row_of_weight_two_is_the_row_twice_in_the_sandwich():
-    weight = np.where(np.arange(len(X)) % 3 == 0, 2.0, 1.0)
-    twice = np.repeat(np.arange(len(X)), weight.astype(int))
-    one = MARGaussianMixture().fit(X, VOTES, weight).inference(X, VOTES, weight)
-    other = MARGaussianMixture().fit(X[twice], VOTES[twice]).inference(X[twice], VOTES[twice])
-    np.testing.assert_allclose(one.bse, other.bse, rtol=1e-6)
 
 
 def test_the_bootstrap_draws_rows_with_all_their_votes():
@@ -315,17 +303,6 @@ def _held_out(estimator, folds):
     return proba
 
 
-def test_one_vote_a_row_gives_the_average_of_the_labels():
-    z = np.where(VOTES.any(axis=1), VOTES.argmax(axis=1), -1)
-    options = {"estimators": candidates(), "cv": 3}
-    by_label = MARClassifierCV(**options).fit(X, z)
-    by_vote = MARClassifierCV(**options).fit(X, z[:, None] == np.arange(2))
-    assert by_vote.weights_ == by_label.weights_
-    assert by_vote.score_ == by_label.score_
-    assert by_vote.comparison_ == by_label.comparison_
-    np.testing.assert_array_equal(by_vote.transduction_, by_label.transduction_)
-
-
 @pytest.mark.parametrize("score", [log_loss, brier, accuracy, roc_auc])
 @pytest.mark.parametrize("robust", [False, True])
 def test_scores_of_votes_are_those_of_weighted_copies(score, robust):
@@ -361,10 +338,8 @@ def test_splitters_checks_and_scorers_take_votes():
     fit = MARGaussianMixture().fit(X, VOTES)
     q, u = fit.missing_proba(X), fit.uncertainty(X)
     assert str(missingness_check(VOTES, q, u)) == str(missingness_check(z, q, u))
-    scores = cross_val_score(
-        MARGaussianMixture(), X, VOTES, cv=PartialLabelKFold(3), scoring=population_scorer("log_loss")
-    )
-    assert np.isfinite(scores).all()
+    scorer = population_scorer("log_loss")
+    assert scorer(fit, X, VOTES) == -log_loss(VOTES, fit.predict_proba(X), q, classes=[0, 1]).value
 
 
 # Files
@@ -405,7 +380,7 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     readers = [f"reader {i}" for i in range(3)]
     options = Options(tmp_path / "rows.csv", out=tmp_path / "out", votes=readers)
     findings = fit_file(options, Progress(quiet=True))
-    counts, classes = votes(table[readers].replace("", None))
+    counts, _ = votes(table[readers].replace("", None))
     voted, divided = counts.any(axis=1), (counts > 0).sum(axis=1) > 1
     facts = findings.labels.votes
     assert (facts.rows, facts.divided) == (voted.sum(), divided.sum())
@@ -413,10 +388,6 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     written = pd.read_csv(tmp_path / "out" / "imputed.csv")
     assert findings.data.features == ["u", "v"]
     np.testing.assert_array_equal(written["marmix_source"] == "given", voted)
-    settled = counts[:, 0] != counts[:, 1]
-    np.testing.assert_array_equal(written["marmix_label"][settled], classes[counts.argmax(axis=1)][settled])
-    probable = np.where(written["marmix_p_ill"] > 0.5, "ill", "well")
-    np.testing.assert_array_equal(written["marmix_label"][~settled], probable[~settled])
     assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["labels"]["votes"] == vars(facts)
     table[["ill", "well"]] = counts  # the same votes as counts of the classes
     table.to_csv(tmp_path / "rows.csv", index=False)
@@ -426,6 +397,3 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     )
     assert replace(by_vote, notes=by_share.notes) == by_share
     assert by_vote.labelled == voted.sum()
-    accuracy = next(score.plain for score in by_vote.scores if score.name == "accuracy")
-    agree = np.where(written["marmix_p_ill"] > 0.5, counts[:, 0], counts[:, 1])[voted] / counts[voted].sum(axis=1)
-    assert accuracy == pytest.approx(agree.mean(), abs=1e-12)

@@ -1,7 +1,7 @@
 """Base class of the model estimators: validation, fitted attributes, prediction and inference."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -36,7 +36,7 @@ from marmix.core.labels import has_votes, known_labels, label_shares, missing_te
 from marmix.core.likelihood import ScoreModel
 from marmix.core.measures import log_tau
 from marmix.core.mechanism import Mechanism
-from marmix.core.model import FittedModel
+from marmix.core.model import FittedModel, column_names
 from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, maxima_notes, mechanism_notes
 from marmix.core.workers import one_thread
 from marmix.engines import HostRows, Rows, rows_of
@@ -117,8 +117,8 @@ class FromModel:
 
     held, reason = "model_", ""
 
-    def __init__(self, read: Callable[[Any], Any], optional: bool = False):
-        self.read, self.optional = read, optional
+    def __init__(self, read: str | Callable[[Any], Any], optional: bool = False):
+        self.read, self.optional = attrgetter(read) if isinstance(read, str) else read, optional
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -154,23 +154,23 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     link: str | None
     _only_squares = False  # whether the fit needs no products of features
     model_: FittedModel
-    classes_: Any = FromModel(attrgetter("classes"))
-    n_features_in_: Any = FromModel(attrgetter("n_features"))
-    feature_names_in_: Any = FromModel(attrgetter("features"), optional=True)
-    mechanism_: Any = FromModel(attrgetter("mechanism"))
+    classes_: Any = FromModel("classes")
+    n_features_in_: Any = FromModel("n_features")
+    feature_names_in_: Any = FromModel("features", optional=True)
+    mechanism_: Any = FromModel("mechanism")
     alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
-    shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
-    share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
+    shape_: Any = FromModel(lambda model: getattr(model.mechanism, "shape", None))
+    share_: Any = FromModel(lambda model: getattr(model.mechanism, "share", None))
     delta_: Any = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
-    mechanism_weight_: Any = FromModel(attrgetter("tempering"))
-    loglik_: Any = FromModel(attrgetter("loglik"))
-    loglik_ignorable_: Any = FromModel(attrgetter("loglik_ignorable"))
-    loglik_missing_: Any = FromModel(attrgetter("loglik_missing"))
-    trace_: Any = FromModel(attrgetter("trace"))
-    converged_: Any = FromModel(attrgetter("converged"))
-    n_iter_: Any = FromModel(attrgetter("n_iter"))
-    n_passes_: Any = FromModel(attrgetter("n_passes"))
-    notes_: Any = FromModel(attrgetter("sentences"))
+    mechanism_weight_: Any = FromModel("tempering")
+    loglik_: Any = FromModel("loglik")
+    loglik_ignorable_: Any = FromModel("loglik_ignorable")
+    loglik_missing_: Any = FromModel("loglik_missing")
+    trace_: Any = FromModel("trace")
+    converged_: Any = FromModel("converged")
+    n_iter_: Any = FromModel("n_iter")
+    n_passes_: Any = FromModel("n_passes")
+    notes_: Any = FromModel("sentences")
     transduction_: Any = NotKept(
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
@@ -189,7 +189,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
         checked: Any = type(self)() if reset else self  # a fit that fails leaves this estimator as it was
-        rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
+        rows = self._read(X, checked, reset).with_labels(
             y,
             sample_weight,
             missing,
@@ -199,14 +199,22 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         )
         rows.only_squares = self._only_squares
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
-        check_width(vars(self), d, len(rows.X) if isinstance(rows, HostRows) else None)
-        names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
+        names = column_names(features, d)
+        self._check_rows(rows, names)
         mean, covariance = rows.moments.overall()
         variance = covariance if covariance.ndim == 1 else np.diag(covariance)
         rows.check_moments(mean, variance, names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, variance)
         return Training(rows, features, names, mean, covariance, covariates)
+
+    def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
+        """Rows whose features and their number are those of a fitted estimator, or with `reset` become them."""
+        return rows_of(X, partial(validate_data, checked, reset=reset))
+
+    def _check_rows(self, rows: Rows, names: list[str]) -> None:
+        """Raise ValueError for rows that cannot be fitted."""
+        check_width(vars(self), len(names), len(rows.X) if isinstance(rows, HostRows) else None)
 
     def _mechanism(self, training: Training) -> Mechanism | None:
         """Mechanism to fit; None if it is ignored or no label is missing."""
@@ -260,44 +268,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return values
 
     def _finish(
-        self,
-        fit: Fit,
-        objective: Objective,
-        training: Training,
-        notes: list[Note],
-        held_out: Callable[[FittedModel], Array | None] = lambda model: None,
+        self, fit: Fit, objective: Objective, training: Training, notes: list[Note], held_out: Array | None = None
     ) -> None:
-        """Set the fitted attributes, and issue warnings; `held_out` gives the held-out probabilities of the rows."""
-        rows, offset = training.rows, objective.offset
+        """Hold the result of a solver."""
         sums = objective.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
-        mechanism = self._mechanism_of_user(fit.mechanism, training.covariates)
-        limits = [
-            *all_labelled_notes(rows.any_missing, self.classes),
-            *mechanism_notes(mechanism, sums.missing / objective.engine.total_weight),
-        ]
-        model = FittedModel(
-            score_model=objective.model,
-            theta=fit.theta,
-            frame=objective.engine.frame,
-            measure=self.measure,
-            mechanism=mechanism,
-            columns=training.covariates.columns,
-            tempering=objective.tempering,
-            classes=rows.classes,
-            n_features=len(training.names),
-            features=training.features,
-            moments=rows.moments,
-            loglik_ignorable=sums.ignorable + offset,
-            loglik_missing=sums.missing,
-            trace=np.array(fit.trace) + offset,
-            converged=fit.converged,
-            n_iter=max(len(fit.trace) - 1, 1),
-            n_passes=objective.passes[0],
-            notes=[*limits, *notes, *maxima_notes(fit.maxima), *missing_texts_notes(rows.missing_texts)],
-            entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
-        )
-        del objective
-        attributes = fitted_attributes(model, rows, held_out(model))
         if not fit.converged:
             warnings.warn(
                 f"The fit did not converge: {fit.reason}. Raise max_iter, try n_init, or simplify the model "
@@ -305,13 +279,60 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        at_limit = [
-            text
-            for note, text in zip(model.notes, model.sentences, strict=True)
-            if note.code not in ("maxima", "missing-texts")
-        ]
-        if at_limit:
-            warnings.warn(" ".join(at_limit), BoundaryWarning, stacklevel=3)
+        self._hold(
+            training,
+            fit.mechanism,
+            [*notes, *maxima_notes(fit.maxima)],
+            held_out,
+            4,
+            score_model=objective.model,
+            theta=fit.theta,
+            frame=objective.engine.frame,
+            tempering=objective.tempering,
+            loglik_ignorable=sums.ignorable + objective.offset,
+            loglik_missing=sums.missing,
+            trace=np.array(fit.trace) + objective.offset,
+            converged=fit.converged,
+            n_iter=max(len(fit.trace) - 1, 1),
+            n_passes=objective.passes[0],
+            entropy=None if training.rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
+        )
+
+    def _hold(
+        self,
+        training: Training,
+        mechanism: Mechanism | None,
+        notes: Iterable[Note],
+        held_out: Array | None,
+        stacklevel: int = 3,
+        **fields: Any,
+    ) -> None:
+        """Set the fitted attributes, from these fields of the model and the rows, and warn of its notes."""
+        rows, of_user = training.rows, self._mechanism_of_user(mechanism, training.covariates)
+        model = FittedModel(
+            measure=self.measure,
+            mechanism=of_user,
+            columns=training.covariates.columns,
+            classes=rows.classes,
+            n_features=len(training.names),
+            features=training.features,
+            moments=rows.moments,
+            notes=[
+                *all_labelled_notes(rows.any_missing, self.classes),
+                *mechanism_notes(of_user, fields["loglik_missing"] / float(rows.moments.weight.sum())),
+                *notes,
+                *missing_texts_notes(rows.missing_texts),
+            ],
+            **fields,
+        )
+        attributes: dict[str, Any] = {"model_": model}
+        if held_out is not None:
+            attributes["held_out_proba_"] = held_out
+        if not rows.labels_in_file:
+            attributes["transduction_"] = _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
+        coded = zip(model.notes, model.sentences, strict=True)
+        if texts := [text for note, text in coded if note.code not in ("maxima", "missing-texts")]:
+            warnings.warn(" ".join(texts), BoundaryWarning, stacklevel=stacklevel)
         replace_fit(self, attributes)
 
     def _mechanism_of_user(self, mechanism: Mechanism | None, covariates: Covariates) -> Mechanism | None:
@@ -328,20 +349,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Prediction: arrays come out in the form of X (NumPy, device or cluster).
 
-    def _rows_of(self, X: Any) -> Rows:
-        """Rows to predict, with the features of the fit; their values are checked when they are used."""
-        check_is_fitted(self)
-        return rows_of(X, partial(validate_data, self, reset=False))
-
-    def _map(
-        self, X: Any, function: Callable[..., Any], shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float
-    ) -> Any:
-        """Apply a function to the rows, block by block; the result has shape (n, *shape)."""
+    def _map(self, X: Any, function: Callable[..., Any], *, out: Any = None, dtype: Any = float, **options: Any) -> Any:
+        """Apply a function to the rows, block by block; `options` as of `Rows.map`."""
         small = type(X) is np.ndarray and X.dtype == float and X.ndim == 2 and 0 < X.size <= _AT_ONCE
         if small and out is None and np.abs(X).max() <= LARGEST:  # not of NaN
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.ascontiguousarray(function(X), dtype)
-        return _map_rows(self.model_, self._rows_of(X), function, shape=shape, out=out, dtype=dtype)
+        width, names = self.model_.score_model.values_per_row(), self.model_.column_names
+        return self._read(X, self).map(function, names=names, width=width, out=out, dtype=dtype, **options)
 
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
         """Log posterior class probabilities, (n, K), finite however small.
@@ -359,7 +374,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             With columns as in `classes_`.
         """
         check_is_fitted(self)
-        return self._map(X, lambda x: log_tau(self.model_.posterior(x)).T, (len(self.classes_),), out)
+        return self._map(X, lambda x: log_tau(self.model_.posterior(x)).T, shape=(len(self.classes_),), out=out)
 
     def predict_proba(self, X: Any, *, out: Any = None) -> Array:
         """Posterior class probabilities, (n, K), with columns as in `classes_`.
@@ -380,7 +395,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             Rows sum to one.
         """
         check_is_fitted(self)
-        return self._map(X, lambda x: self.model_.posterior(x).tau.T, (len(self.classes_),), out)
+        return self._map(X, lambda x: self.model_.posterior(x).tau.T, shape=(len(self.classes_),), out=out)
 
     def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
         """The most probable class of each row, (n,).
@@ -403,7 +418,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             scores = self.model_.scores(x)
             return _class_names(self.classes_, namespace(scores).argmax(scores, axis=0))
 
-        return self._map(X, best, (), out, self.classes_.dtype)
+        return self._map(X, best, out=out, dtype=self.classes_.dtype)
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class if there are two, (n,); otherwise log posteriors, (n, K).
@@ -442,7 +457,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.model_.mechanism is None:
             raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
-        return self._map(X, self.model_.missing_proba, (), out)
+        return self._map(X, self.model_.missing_proba, out=out)
 
     def uncertainty(self, X: Any) -> Array:
         """The uncertainty u of each row, (n,), by the `measure` that drives the mechanism.
@@ -480,7 +495,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             Classes, as in `classes_`.
         """
         check_is_fitted(self)
-        rows = self._rows_of(X)
+        rows = self._read(X, self)
         return _imputed(self.model_, rows, rows.numbered(y, self.classes_), out)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -582,7 +597,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _checked_values(self, X: Any) -> Any:
         """Rows to predict, checked to be finite."""
-        X = self._rows_of(X).X
+        X = self._read(X, self).X
         check_finite(X, self.model_.column_names)
         return X
 
@@ -693,7 +708,9 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         array of shape (n, K)
             With columns as in `classes_`.
         """
-        return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
+        return np.exp(
+            self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, shape=(len(self.classes_),))
+        )
 
     def _selection(
         self, training: tuple[Any, ...], k: int, delta: Array, method: str
@@ -843,14 +860,6 @@ def sensitivity_of(
     return replace(result, method="pattern-mixture" if draws is None else "selection", notes=list(notes))
 
 
-def fitted_attributes(model: FittedModel, rows: Rows, held_out: Array | None) -> dict[str, Any]:
-    """The attributes of an estimator fitted to these rows."""
-    attributes: dict[str, Any] = {"model_": model}
-    if not rows.labels_in_file:
-        attributes["transduction_"] = _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
-    return attributes if held_out is None else attributes | {"held_out_proba_": held_out}
-
-
 def replace_fit(estimator: BaseEstimator, attributes: Mapping[str, Any]) -> None:
     """Replace the fitted attributes of an estimator, whose names end in an underscore: the last step of a fit.
 
@@ -910,12 +919,6 @@ def numbered(estimator: Any) -> Any:
     return renamed
 
 
-def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
-    """`Rows.map` with the column names and the memory needs of a model."""
-    width = model.score_model.values_per_row()
-    return rows.map(function, *arrays, names=model.column_names, width=width, **options)
-
-
 def _doubts(
     model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None, missing: NDArray[np.bool_]
 ) -> list[Note]:
@@ -930,7 +933,8 @@ def _doubts(
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:
     """A label for every row, from codes or shares; on a cluster a task graph, which refers to the model, not to the estimator."""
-    return _map_rows(model, rows, partial(_labels, model), codes, out=out, dtype=model.classes.dtype)
+    width, names = model.score_model.values_per_row(), model.column_names
+    return rows.map(partial(_labels, model), codes, names=names, width=width, out=out, dtype=model.classes.dtype)
 
 
 def _labels(model: FittedModel, x: Any, codes: Any) -> Any:

@@ -1,41 +1,32 @@
 """`MARBoostingClassifier`: gradient-boosted trees for labels that are missing for a reason."""
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marmix.core.arrays import Array, on_cluster, on_device
 from marmix.core.files import open_array, release
-from marmix.core.frames import Covariates, UserAxes
-from marmix.core.labels import label_shares, missing_texts_notes, most_voted
+from marmix.core.frames import UserAxes
+from marmix.core.labels import label_shares, most_voted
 from marmix.core.measures import entropy, log_tau, posterior
 from marmix.core.mechanism import Mechanism
-from marmix.core.model import FittedModel
 from marmix.core.moments import GroupMoments, group_moments, merged
-from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, mechanism_notes
+from marmix.core.notes import Note
 from marmix.core.trees import Trees, TreeScores, no_trees, trees_of
 from marmix.core.workers import available
-from marmix.engines import HostRows, Rows, rows_of
+from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
-from marmix.estimators.base import (
-    OTHER_ROWS,
-    FromModel,
-    MARClassifier,
-    NotKept,
-    Training,
-    fitted_attributes,
-    replace_fit,
-)
+from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
 from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
+from marmix.fitting.restarts import silent
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
@@ -184,6 +175,7 @@ class MARBoostingClassifier(MARClassifier):
     True
     """
 
+    precision = "double"
     n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
     held_out_proba_: Any = NotKept(
@@ -282,79 +274,51 @@ class MARBoostingClassifier(MARClassifier):
         categories = _categories(X, self.categorical_features)
         growth = self._growth(lightgbm, training, categories)
         choice = self._choice(growth, training)
-        trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else _silent)
+        trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else silent)
         mechanism = profiled(growth.mechanism, scores, growth.rows)
-        rows = training.rows
-        sums = losses(scores, growth.rows, mechanism)
-        of_user = self._mechanism_of_user(mechanism, training.covariates)
-        unlabelled = growth.rows.z < 0
-        uncertain = entropy(posterior(scores[:, unlabelled])).value
-        trace = choice.trace if len(choice.trace) else [-sums.labels - choice.weight * sums.missing]
-        limits = all_labelled_notes(rows.any_missing, self.classes)
-        limits += [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
-        model = FittedModel(
-            score_model=cast(Any, TreeScores(len(training.names), len(rows.classes), categories)),
+        sums, unlabelled = losses(scores, growth.rows, mechanism), growth.rows.z < 0
+        held_out = None
+        if choice.held_out is not None:
+            rows = cast(HostRows, training.rows)
+            held_out = np.full((len(rows.X), growth.n_classes), np.nan)
+            held_out[slice(None) if rows.kept is None else rows.kept] = np.exp(log_tau(posterior(choice.held_out))).T
+        self._hold(
+            training,
+            mechanism,
+            choice.notes,
+            held_out,
+            score_model=TreeScores(len(training.names), growth.n_classes, categories),
             theta=trees,
             frame=UserAxes(training.mean),
-            measure=self.measure,
-            mechanism=of_user,
-            columns=training.covariates.columns,
             tempering=float(choice.weight),
-            classes=rows.classes,
-            n_features=len(training.names),
-            features=training.features,
-            moments=rows.moments,
             loglik_ignorable=-sums.labels,
             loglik_missing=-sums.missing,
-            trace=np.array(trace),
+            trace=np.array(choice.trace or [-sums.labels - choice.weight * sums.missing]),
             converged=True,
             n_iter=choice.rounds,
             n_passes=choice.rounds,
-            notes=[*limits, *missing_texts_notes(rows.missing_texts)],
-            entropy=float(uncertain @ growth.rows.counts[unlabelled]),
+            entropy=float(entropy(posterior(scores[:, unlabelled])).value @ growth.rows.counts[unlabelled]),
         )
-        held_out = None
-        if choice.held_out is not None:
-            held_out = self._of_all_rows(rows, np.exp(log_tau(posterior(choice.held_out))).T)
-        attributes = fitted_attributes(model, rows, held_out)
-        if limits:
-            warnings.warn(" ".join(model.sentences[: len(limits)]), BoundaryWarning, stacklevel=2)
-        replace_fit(self, attributes)
         return self
 
-    def _of_all_rows(self, rows: Any, values: Array) -> Array:
-        """Values of the rows of positive weight, among NaN for the others."""
-        if rows.kept is None:
-            return values
-        out = np.full((len(rows.X), values.shape[1]), np.nan)
-        out[rows.kept] = values
-        return out
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
-        """Checked rows, possibly with missing values; `reset` as in `MARClassifier`."""
+    def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
+        """Rows with codes in place of categories, and possibly with missing values."""
         X = open_array(X)
-        if on_device(X) or on_cluster(X):
+        if reset and (on_device(X) or on_cluster(X)):
             where = "on a cluster" if on_cluster(X) else "on a device"
             raise TypeError(
                 f"MARBoostingClassifier grows its trees on the CPU of one machine, and X is {where}: pass a NumPy array, or "
                 "write the rows to a .npy file and pass its path. Predictions work wherever the rows are."
             )
-        checked: Any = clone(self) if reset else self
-        scores: Any = None if reset else self.model_.score_model
-        categories = _categories(X, self.categorical_features) if reset else scores.categories
-        rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
-        assert isinstance(rows, HostRows)
+        categories = _categories(X, self.categorical_features) if reset else self.model_.score_model.categories  # type: ignore[attr-defined]
+        rows: Any = super()._read(_coded(X, categories), checked, reset)
         rows.allow_nan, rows.most_sorted = True, sys.maxsize
-        rows.with_labels(y, sample_weight, missing, named=self.classes, classes=None if reset else self.model_.classes)
-        d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
-        names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
+        return cast(Rows, rows)
+
+    def _check_rows(self, rows: Rows, names: list[str]) -> None:
+        """Set moments in which a missing value is the mean of the others."""
+        assert isinstance(rows, HostRows)
         rows.moments = _moments(rows, names)
-        mean, variance = rows.moments.overall()
-        rows.check_moments(mean, variance, names)
-        columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
-        columns = [] if self.link is None else columns
-        covariates = Covariates.standardised(columns, mean, variance)
-        return Training(rows, features, names, mean, variance, covariates)
 
     def _posterior_draws(self, training: tuple[Any, ...], proba: Array) -> tuple[Draw | None, list[str]]:
         if not self.fitted_to(*training[:3]):
@@ -370,13 +334,6 @@ class MARBoostingClassifier(MARClassifier):
         check_is_fitted(self)
         return self.model_.score_model.chart(self.model_.theta)  # says why there are none
 
-    def _rows_of(self, X: Any) -> Rows:
-        check_is_fitted(self)
-        X = _coded(open_array(X), self.model_.score_model.categories)  # type: ignore[attr-defined]
-        rows = rows_of(X, partial(validate_data, self, reset=False))
-        rows.allow_nan = True
-        return rows
-
     def _growth(self, lightgbm: Any, training: Training, categories: dict[int, list[Any]]) -> "Growth":
         """What all boosters of this fit share."""
         rows = training.rows
@@ -386,7 +343,9 @@ class MARBoostingClassifier(MARClassifier):
             categorical = feature_columns(list(self.categorical_features), training.names, "categorical_features")
         _check_codes(rows.counted, categorical, training.names)
         n = len(rows.counted)
-        threads = available() if self.n_jobs is None else int(self.n_jobs)
+        threads = int(self.n_jobs) if self.n_jobs is not None and self.n_jobs > 0 else available()
+        if self.n_jobs is None and n < _FEW_ROWS:
+            threads = 1
         params = {
             "learning_rate": float(self.learning_rate),
             "num_leaves": int(self.num_leaves),
@@ -407,11 +366,7 @@ class MARBoostingClassifier(MARClassifier):
             "deterministic": True,
             "force_col_wise": True,
             "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
-            "num_threads": 1
-            if self.n_jobs is None and n < _FEW_ROWS
-            else max(threads, 1)
-            if threads > 0
-            else available(),
+            "num_threads": threads,
             "verbosity": -1,
         }
         return Growth(
@@ -439,9 +394,9 @@ class MARBoostingClassifier(MARClassifier):
         if growth.mechanism is None:
             weights = (0.0,)
         if not auto and len(weights) == 1 and (self.cv is None or isinstance(self.cv, Integral)):
-            return Choice(int(self.n_estimators), weights[0], None, [], [])
+            return Choice(int(self.n_estimators), weights[0])
         if not growth.can_split(growth.full):
-            return Choice(1, 0.0, None, [], [])
+            return Choice(1, 0.0)
         notes: list[Note] = []
         labels = np.bincount(growth.rows.z[growth.rows.z >= 0], minlength=growth.n_classes)
         most, fixed = int(self.max_estimators) if auto else int(self.n_estimators), not auto
@@ -452,22 +407,22 @@ class MARBoostingClassifier(MARClassifier):
         folds = self._folds(growth.rows.z, rows)
         against = growth.evidence(folds) if len(weights) > 1 else None
 
-        def tried(weight: float) -> tuple[float, Path]:
-            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent)
-            loss = np.nan if against is None else against(path.scores)
+        def tried(weight: float) -> tuple[float, Choice]:
+            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else silent)
+            loss = np.nan if against is None else against(path.held_out)
             if self.verbose:
                 print(f"[MARBoostingClassifier] weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
             return loss, path
 
-        weight, path = _smallest(weights, tried)
+        path = _smallest(weights, tried)
         rounds = path.rounds
         if not fixed:
-            if weight > 0.0:  # more rows bear more rounds; labels alone, which are those of easy rows, do not
+            if path.weight > 0.0:  # more rows bear more rounds; labels alone, which are those of easy rows, do not
                 trained = len(growth.rows.z) if len(folds) == 1 else sum(map(len, folds))
                 rounds = round(rounds / (1.0 - sum(map(len, folds)) / len(folds) / trained))
             if path.rounds == most:
                 notes.append(Note("boosting-most-rounds", {"most": most}))
-        return Choice(rounds, weight, path.scores, path.trace, notes)
+        return path._replace(rounds=rounds, notes=notes)
 
     def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
         """Rows that each fold holds out, as positions among the rows of positive weight."""
@@ -485,22 +440,14 @@ class Choice(NamedTuple):
 
     rounds: int
     weight: float
-    held_out: Array | None  # scores (K, n) of held-out rows, NaN for rows in no fold
-    trace: list[float]
-    notes: list[Note]
+    held_out: Array | None = None  # scores (K, n) of held-out rows, NaN for rows in no fold
+    trace: Sequence[float] = ()
+    notes: Sequence[Note] = ()
 
 
-class Path(NamedTuple):
-    """Cross-validated boosting with one weight: the best number of rounds, the held-out scores then, and the losses."""
-
-    rounds: int
-    scores: Array  # (K, n), NaN for rows in no fold
-    trace: list[float]
-
-
-def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, Path]]) -> tuple[float, Path]:
-    """The weight with the smallest loss, and its path, if losses fall and then rise: begin in the middle, then downhill."""
-    results: dict[int, tuple[float, Path]] = {}
+def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, Choice]]) -> Choice:
+    """What was tried with the smallest loss, if losses fall and then rise: begin in the middle, then downhill."""
+    results: dict[int, tuple[float, Choice]] = {}
 
     def loss(i: int) -> float:
         if i not in results and 0 <= i < len(weights):
@@ -511,30 +458,33 @@ def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, 
     step = 1 if loss(i + 1) < loss(i) else -1
     while loss(i + step) < loss(i):
         i += step
-    return weights[i], results[i][1]
+    return results[i][1]
 
 
+@dataclass(eq=False)
 class Growth:
     """Boosters on the rows of one fit, binned once."""
 
-    def __init__(
-        self,
-        lightgbm: Any,
-        params: dict[str, Any],
-        X: NDArray[Any],
-        in_file: bool,
-        rows: LossRows,
-        n_classes: int,
-        mechanism: Mechanism | None,
-        categorical: list[int],
-    ):
-        self.lightgbm, self.params, self.X, self.in_file = lightgbm, params, X, in_file
-        self.rows, self.n_classes, self.mechanism, self.categorical = rows, n_classes, mechanism, categorical
-        self.vectors = 1 if n_classes == 2 else n_classes
-        self.label_rounds = max(1, round(1.0 / params["learning_rate"]))
-        self._full: Any = None
+    lightgbm: Any
+    params: dict[str, Any]
+    X: NDArray[Any]
+    in_file: bool
+    rows: LossRows
+    n_classes: int
+    mechanism: Mechanism | None
+    categorical: list[int]
 
-    def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Array], float]:
+    @property
+    def vectors(self) -> int:
+        """Number of trees of a round."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def label_rounds(self) -> int:
+        """Rounds that use labels only, before the mechanism is estimated."""
+        return max(1, round(1.0 / self.params["learning_rate"]))
+
+    def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Any], float]:
         """The evidence of the folds against held-out scores (K, n)."""
         tested = np.sort(np.concatenate(folds))
         position = np.full(len(self.rows.z), -1)
@@ -556,12 +506,10 @@ class Growth:
         options = {"categorical_feature": self.categorical, "params": dict(self.params), "free_raw_data": True}
         return self.lightgbm.Dataset(X, label=label, weight=weight, **options)
 
-    @property
+    @cached_property
     def full(self) -> Any:
         """All rows, binned once."""
-        if self._full is None:
-            self._full = self.data().construct()
-        return self._full
+        return self.data().construct()
 
     def objective(
         self, rows: NDArray[np.intp] | slice, weight: float, rounds: int | None = None
@@ -580,7 +528,7 @@ class Growth:
 
     def path(
         self, folds: list[NDArray[np.intp]], weight: float, most: int, fixed: bool, say: Callable[[str], object]
-    ) -> Path:
+    ) -> Choice:
         """Grow all folds side by side, and find the number of rounds with the smallest held-out loss.
 
         The loss is that of the labels plus `weight` times that of the missing indicators, pooled over the folds. If the number of
@@ -621,7 +569,7 @@ class Growth:
                 improved, improved_rounds = loss, rounds
             if (not fixed and rounds - improved_rounds >= patience) or idle:
                 break
-        return Path(best_rounds, scores, trace)
+        return Choice(best_rounds, weight, scores, trace)
 
     def grown(self, weight: float, rounds: int, say: Callable[[str], object]) -> tuple[Trees, Array]:
         """Trees, and their scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows.
@@ -713,10 +661,6 @@ def _lightgbm() -> Any:
             f"LightGBM is installed but cannot be loaded ({error}). On macOS it needs OpenMP: brew install libomp."
         ) from None
     return lightgbm
-
-
-def _silent(*words: Any) -> None:
-    pass
 
 
 def _file_sequence(lightgbm: Any, X: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
@@ -816,11 +760,7 @@ def _coded(X: Any, categories: dict[int, list[Any]]) -> Any:
         if i >= len(columns):
             continue  # the number of columns is checked later
         column = X[columns[i]]
-        if is_polars and str(column.dtype).startswith(("Categorical", "Enum", "String")):
-            column = column.cast(str).to_list()
-        elif is_polars or not (
-            str(column.dtype) in ("category", "object", "str") or str(column.dtype).startswith("string")
-        ):
+        if column.dtype.is_numeric() if is_polars else getattr(column.dtype, "kind", "O") in "iufb":
             continue  # numbers are codes already
         places = {value: float(code) for code, value in enumerate(values)}
         coded[columns[i]] = np.array([places.get(value, np.nan) for value in column])

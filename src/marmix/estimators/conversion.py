@@ -55,15 +55,11 @@ def to_sklearn(model: Any) -> Any:
         return _pipeline(model)
     if isinstance(getattr(model, "estimators_", None), dict):
         return _chosen(model)
-    fitted = getattr(model, "model_", None)
-    if not isinstance(fitted, FittedModel):
-        raise ValueError(f"{type(model).__name__} is not a marmix classifier: there is nothing to convert.")
-    if isinstance(fitted.score_model, GaussianScores):
-        return _mixture(fitted, fitted.score_model)
-    if isinstance(fitted.score_model, KernelScores):
-        return _kernel(fitted, fitted.score_model)
-    if isinstance(fitted.score_model, LinearScores):
-        return _logistic(fitted, fitted.score_model)
+    kinds: Any = ((GaussianScores, _mixture), (KernelScores, _kernel), (LinearScores, _logistic))
+    fitted = model.model_
+    for kind, convert in kinds:
+        if isinstance(fitted.score_model, kind):
+            return convert(fitted, fitted.score_model)
     raise ValueError(f"scikit-learn has no counterpart of this model ({fitted.score_model.words}).")
 
 

@@ -16,7 +16,6 @@ from marmix.core.likelihood import Block
 from marmix.core.linear import KernelScores
 from marmix.core.measures import log_tau, posterior
 from marmix.core.mechanism import Mechanism
-from marmix.core.model import FittedModel
 from marmix.core.workers import one_thread
 from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
@@ -158,9 +157,9 @@ class MARKernelClassifier(MARClassifier):
     """
 
     _only_squares = True
-    C_: Any = FromModel(lambda model: model.score_model.C)
-    gamma_: Any = FromModel(lambda model: model.frame.gamma)
-    landmarks_: Any = FromModel(lambda model: model.frame.landmarks)
+    C_: Any = FromModel("score_model.C")
+    gamma_: Any = FromModel("frame.gamma")
+    landmarks_: Any = FromModel("frame.landmarks")
     intercept_: Any = FromModel(lambda model: model.values["intercept"])
     dual_coef_: Any = FromModel(lambda model: model.values["dual_coef"])
     held_out_proba_: Any = NotKept(
@@ -254,13 +253,12 @@ class MARKernelClassifier(MARClassifier):
         tol = _NEAR_TOL * self.tol if objective.engine.n_rows <= MOST_ROWS else self.tol
         search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, say_more=more, exact=False)
 
-        def held_out(model: FittedModel) -> Array | None:
-            if fits is None or folds.by_row is None:
-                return None
-            thetas = {k: fits.coefficients(setting, k) for k in range(len(folds.tests))} | {-1: model.theta}
-            return _held_out(model, training.rows, thetas, folds.by_row)
-
-        self._finish(fit_logistic(objective, mechanism, search), objective, training, [], held_out)
+        fit = fit_logistic(objective, mechanism, search)
+        held_out = None
+        if fits is not None and folds.by_row is not None:
+            thetas = {k: fits.coefficients(setting, k) for k in range(len(folds.tests))} | {-1: fit.theta}
+            held_out = _held_out(objective, training, thetas, folds.by_row)
+        self._finish(fit, objective, training, [], held_out)
         return self
 
     def _previous_fit(self, training: Training) -> tuple[KernelFrame, "_Setting", dict[str, Any]]:
@@ -316,19 +314,17 @@ class MARKernelClassifier(MARClassifier):
         )
 
 
-def _held_out(model: FittedModel, rows: Any, thetas: dict[int, Array], by_row: NDArray[np.intp]) -> Array:
+def _held_out(objective: Objective, training: Training, thetas: dict[int, Array], by_row: NDArray[np.intp]) -> Array:
     """Class probabilities of all rows, with the coefficients for the fold of each row."""
-    n_classes = len(model.classes)
+    model, frame, shape = objective.model, objective.engine.frame, (len(training.rows.classes),)
 
     def proba(x: Array, part: NDArray[np.intp]) -> Array:
-        features, out = model.frame.enter(x), np.empty((len(x), n_classes))
+        features, out = frame.enter(x), np.empty((len(x), *shape))
         for k in np.unique(part).tolist():
-            scores = model.score_model.scores(thetas[k], features[:, part == k])
-            out[part == k] = posterior(scores).tau.T
+            out[part == k] = posterior(model.scores(thetas[k], features[:, part == k])).tau.T
         return out
 
-    width = model.score_model.values_per_row()
-    return rows.map(proba, by_row, names=model.column_names, width=width, shape=(n_classes,))
+    return training.rows.map(proba, by_row, names=training.names, width=model.values_per_row(), shape=shape)
 
 
 class _Setting(NamedTuple):

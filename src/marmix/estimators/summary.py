@@ -1,4 +1,4 @@
-"""Summaries of fitted classifiers: `summary()`, and the table below scikit-learn's HTML diagram."""
+"""Summaries of fitted classifiers."""
 
 from typing import Any
 
@@ -17,15 +17,9 @@ from marmix.inference.tables import Table, listed, number
 _FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # most that a table shows, and characters of a name
 _CLEAR = 0.99  # posterior of an easy row
 
-_STYLE = (
-    ".marmix-summary {margin-top: 0.8em; overflow-x: auto} .marmix-summary table {border-collapse: collapse; margin: 0 0 0.8em} "
-    ".marmix-summary th, .marmix-summary td {padding: 0.1em 1.2em 0.1em 0; text-align: left; vertical-align: top} "
-    ".marmix-summary th {font-weight: normal; opacity: 0.75} .marmix-summary thead th {text-align: right}"
-)
-
 
 class Described:
-    """Mixin that adds `summary()`, also shown below scikit-learn's HTML diagram."""
+    """Mixin that adds `summary()`."""
 
     def summary(self) -> Table:
         """Table of the data, the model and the estimates; print it, or display it in a notebook.
@@ -37,20 +31,6 @@ class Described:
         """
         check_is_fitted(self)
         return _of_choice(self) if hasattr(self, "results_") else _of_fit(type(self).__name__, self.model_)  # type: ignore[attr-defined]
-
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._html_below()  # type: ignore[misc]
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        output: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        if "text/html" in output:
-            output["text/html"] += self._html_below()
-        return output
-
-    def _html_below(self) -> str:
-        if "model_" not in vars(self) and "selection_" not in vars(self):
-            return ""
-        return f"<style>{_STYLE}</style><div class='marmix-summary'>{self.summary().as_html()}</div>"
 
 
 # A fitted model

@@ -70,13 +70,12 @@ def default_candidates(
     kind: str = "auto",
     categories: bool = False,
     link: str | None = None,
-    thorough: bool = False,
 ) -> dict[str, BaseEstimator]:
     """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
 
     A candidate with more parameters than the rows can carry is not in it: squares and products, and covariance matrices,
     are included if there are enough rows. Boosting is included if LightGBM is installed. Where a logistic regression has more
-    coefficients than there are labels, the slow candidates are fewer and stop earlier, unless the grid is to be thorough.
+    coefficients than there are labels, the slow candidates are fewer and stop earlier.
 
     Parameters
     ----------
@@ -88,15 +87,13 @@ def default_candidates(
         Whether some features are categorical, hence not Gaussian.
     link : str or None
         Link of the mechanism, which candidates that ignore it then estimate afterwards; None for their default, and no mechanism.
-    thorough : bool
-        Whether all candidates have the settings of data with many labels.
     """
     grid: dict[str, BaseEstimator] = {}
     mechanism: dict[str, Any] = {} if link is None else {"link": link}
     ignoring: dict[str, Any] = {"link": None} if link is None else {"link": link, "mechanism_weight": 0.0}
     numeric = not categories
     n_labelled = n_rows if n_labelled is None else n_labelled
-    light = crowded(n_classes, n_features, n_labelled) and not thorough
+    light = crowded(n_classes, n_features, n_labelled)
     very_wide = light and n_features > _MANY_FEATURES
     if kind in ("auto", "logistic"):
         slow = very_wide and n_rows > n_features  # with fewer rows they are fitted in the space of the rows

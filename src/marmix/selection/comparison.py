@@ -28,7 +28,7 @@ from marmix.engines import row_order
 from marmix.engines.checks import check_finite, check_lengths, check_results, checked_weights, in_floats, refuse_sparse
 from marmix.engines.rows import encoded
 from marmix.estimators.doubts import BUT, doubtful, doubts
-from marmix.estimators.validation import feature_columns
+from marmix.estimators.validation import Rule, feature_columns
 from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
@@ -286,10 +286,10 @@ def _seconds(settings: Any) -> float:
     """The time limit, once the parameters are checked."""
     if settings.method not in ("average", "pick"):
         raise ValueError(f"method={settings.method!r} is not 'average' or 'pick'.")
-    limit: Any = settings.time_limit
-    if limit is not None and not (isinstance(limit, Real) and not isinstance(limit, bool) and float(limit) > 0.0):
-        raise ValueError(f"time_limit={limit!r} must be None or a positive number of seconds.")
-    return np.inf if limit is None else float(limit)
+    if settings.time_limit is None:
+        return np.inf
+    Rule(Real, lambda v: v > 0, "None or a positive number of seconds").check("time_limit", settings.time_limit)
+    return float(settings.time_limit)
 
 
 def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) -> tuple[Training, list[Note]]:

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.core.arrays import Array
 from marmix.core.labels import copies_of
-from marmix.core.measures import posterior
+from marmix.core.measures import entropy, posterior
 from marmix.core.mechanism import Mechanism, drivers_of
 
 TINY = 1e-12  # smallest probability of a class in a loss
@@ -92,11 +92,20 @@ class Evidence:
         """Probabilities (..., n, K) as (..., K, n), labelled rows first."""
         return np.ascontiguousarray(np.maximum(np.swapaxes(proba[..., self.order, :], -1, -2), TINY))
 
+    def _drivers(self, p: Array) -> Array:
+        """The uncertainty under probabilities (K, n), and the linear predictor."""
+        return drivers_of(entropy(posterior(np.log(p))).value, self.v)
+
+    def _loglik(self, p: Array) -> float:
+        """The largest log-likelihood of the missing indicators, given probabilities (K, n); 0 if none is missing."""
+        mechanism = self._profiled(p)
+        return 0.0 if mechanism is None else mechanism.loglik_of(self._drivers(p), self.given, self.counts)
+
     def _profiled(self, p: Array) -> Mechanism | None:
         """The mechanism that explains the missing indicators best, given probabilities (K, n)."""
         if self._mechanism is None:
             return None
-        drivers = drivers_of(self._mechanism.measured(posterior(np.log(p))).value, self.v)
+        drivers = self._drivers(p)
         start = self._mechanism.starting(1.0 - float(self.counts[: self.given].sum() / self.n))
         fit = start.profile_of(drivers, self.given, self.counts)
         if fit.alpha[1] >= 0.0:
@@ -115,11 +124,7 @@ class Evidence:
         p = self._sorted(proba)
         w = self.counts[: self.labelled]
         label = -float(w @ np.log(p[self.z, np.arange(self.labelled)]) / w.sum()) if self.labelled else 0.0
-        mechanism = self._profiled(p)
-        if mechanism is None:
-            return label, 0.0
-        drivers = drivers_of(mechanism.measured(posterior(np.log(p))).value, self.v)
-        return label, -mechanism.loglik_of(drivers, self.given, self.counts) / self.n
+        return label, -self._loglik(p) / self.n
 
     def loss(self, proba: Array) -> float:
         """The evidence against held-out probabilities (n, K): the sum of both losses."""
@@ -127,17 +132,8 @@ class Evidence:
 
     def gain(self, proba: Array) -> float:
         """Log-likelihood of the missing indicators that the uncertainty adds to the linear predictor; 0 if none is missing."""
-        if self._mechanism is None:
-            return 0.0
-        constant = np.full((proba.shape[1], len(self.order)), 1.0 / proba.shape[1])
         p = self._sorted(proba)
-        values = []
-        for q in (constant, p):
-            mechanism = self._profiled(q)
-            assert mechanism is not None
-            drivers = drivers_of(mechanism.measured(posterior(np.log(q))).value, self.v)
-            values.append(mechanism.loglik_of(drivers, self.given, self.counts))
-        return values[1] - values[0]
+        return self._loglik(p) - self._loglik(np.full_like(p, 1.0 / len(p)))
 
     def average(self, probas: Array) -> Average:
         """Weights pi of candidates under which their average ``sum_c pi_c p_c`` has the most evidence for it.
@@ -189,8 +185,7 @@ class Evidence:
         """Probability that the label of each tested row is missing, (n,), given held-out probabilities (n, K)."""
         q = np.zeros(len(proba))
         if mechanism is not None:
-            drivers = drivers_of(mechanism.measured(posterior(np.log(self._sorted(proba)))).value, self.v)
-            q[self.order] = mechanism.missing_proba_of(drivers)
+            q[self.order] = mechanism.missing_proba_of(self._drivers(self._sorted(proba)))
         return q
 
 
