@@ -271,8 +271,8 @@ def own_columns(
 ) -> tuple[Table, NDArray[Any] | None]:
     """A table without the columns that marmix adds, and where its labels are from.
 
-    Labels that were audited or asked for are in the label column then, or the first column of votes, or as 1 and 0 in the columns of
-    shares; imputed ones are not.
+    Labels that were audited or asked for are in the label column then, or the first column of votes, or as 1 and 0 in the columns
+    of shares; imputed ones are not.
     """
     label_column, source_column = f"{PREFIX}label", f"{PREFIX}source"
     ours, source = [name for name in table.names if name.startswith(PREFIX)], None
