@@ -150,6 +150,19 @@ def test_labels_that_do_not_fit_are_refused(fitted, results, tmp_path, capsys):
     assert "--rows" in capsys.readouterr().err
 
 
+def test_a_sheet_that_is_filled_in_further_adds_its_new_labels(fitted, results, tmp_path, capsys):
+    truth, labels = fitted[1], tmp_path / "labels.csv"
+    audit(results, "--rows", "12")
+    rows = filled(results / "audit.csv", truth, labels, dict.fromkeys(range(5, 12), ""))
+    assert audit(results, "--labels", str(labels)) == 0
+    filled(results / "audit.csv", truth, labels, {0: next(name for name in ("ill", "well") if name != truth[rows[0]])})
+    assert audit(results, "--labels", str(labels)) == 1  # another label than is recorded
+    assert "already" in capsys.readouterr().err
+    filled(results / "audit.csv", truth, labels)
+    assert audit(results, "--labels", str(labels), "--json") == 0
+    assert '"n_audited": 12' in capsys.readouterr().out
+
+
 def test_numbers_of_a_data_frame_are_labels(tmp_path):
     path = tmp_path / "labels.csv"
     pd.DataFrame({"marmix_row": [3, 5, 9], "marmix_label": [1, None, 0]}).to_csv(path, index=False)

@@ -249,6 +249,10 @@ def record_file(request: Request, progress: Progress) -> Audited:
     audit = folder.audit() if folder.path(PLAN).exists() else None
     pending = {} if audit is None else {int(folder.places[row]) + 1: int(row) for row in audit.pending}
     asked = folder.asked()
+    known = {} if audit is None else {int(folder.places[row]) + 1: label for row, label in audit.recorded.items()}
+    known |= {row: None if label == "" else label for row, label in asked.items() if label is not None}
+    new = {row: label for row, label in answers.items() if (row, label) not in known.items()}
+    answers = new or answers  # a sheet that is filled in further repeats what is recorded
     if strange := [row for row in answers if row not in pending and asked.get(row, "") is not None]:
         raise ValueError(f"{request.labels}: row {strange[0]} was not drawn, or its label is recorded already.")
     audited = {pending[row]: label for row, label in answers.items() if row in pending}
