@@ -180,7 +180,7 @@ def many_rows(tmp_path):
     folder = tmp_path
     options = {"n_features": 4, "n_classes": 3, "rate": 0.5, "random_state": 0, "as_frame": True}
     make_mar_mixture(100_000, **options).frame.to_csv(folder / "rows.csv", index=False)
-    fit = ["fit", str(folder / "rows.csv"), "--label", "target", "--model", "logistic", "--folds", "2"]
+    fit = ["fit", str(folder / "rows.csv"), "--label", "target", "--model", "logistic"]
     assert main([*fit, "--out", str(folder / "out"), "--quiet"]) == 0
     return SimpleNamespace(folder=folder / "out")
 

@@ -7,13 +7,14 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, compare
+from marmix.core.covariance import STRUCTURES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
-KINDS = ["full", "tied", "diag", "spherical"]
+KINDS = list(STRUCTURES)
 
 
 def gaussian(**params):

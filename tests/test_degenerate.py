@@ -13,9 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARGaussianMixture
+from marmix.core.covariance import STRUCTURES
 from marmix.core.measures import MEASURES
 
-COVARIANCE_TYPES = ["full", "tied", "diag", "spherical"]
+COVARIANCE_TYPES = list(STRUCTURES)
 NAMES = [name for name, measure in MEASURES.items() if measure.only_classes is None]
 
 

@@ -12,13 +12,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
+from marmix.core.covariance import STRUCTURES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
-KINDS = ["full", "tied", "diag", "spherical"]
+KINDS = list(STRUCTURES)
 TYPES = ["sandwich", "observed", "expected"]
 
 

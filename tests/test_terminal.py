@@ -74,7 +74,7 @@ COMMANDS = {
     "a file that is not there": ["fit", f"absent{HOSTILE}.csv", "--label", "y", "--out", "out"],
     "a column that is not there": ["fit", "DATA", "--label", HOSTILE, "--out", "out"],
     "a label column that is a feature": ["evaluate", "MODEL", "DATA", "--label", f"a{HOSTILE}"],
-    "an argument": ["fit", "DATA", "--label", "y", "--out", "out", "--folds", HOSTILE],
+    "an argument": ["fit", "DATA", "--label", "y", "--out", "out", "--time-limit", HOSTILE],
     "an option": ["info", "MODEL", f"--{HOSTILE}"],
     "a command": [HOSTILE],
 }

@@ -55,8 +55,7 @@ class MissingnessLoss(nn.Module):
     shape : float or None, default=None
         Shape of the Aranda-Ordaz link.
     measure : str or callable, default="entropy"
-        The measure u: "entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin", or a callable as in
-        `marmix.Mechanism`.
+        The measure u, as in `marmix.MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether `profile` also estimates a share of labels that are missing completely at random.
     mechanism_weight : float, default=1.0

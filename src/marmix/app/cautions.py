@@ -147,7 +147,7 @@ SENSITIVITY = (
 _SHAPE = (
     "note",
     "The data do not determine the shape of the missingness curve, which ran to its limit. Imputed labels are hardly affected.",
-    "--link logit is a simpler choice.",
+    "link='logit' is a simpler choice.",
 )
 
 # Level, text and advice by code. Other codes are notes, worded as for users of the estimators; None: nothing to say here.

@@ -1,4 +1,4 @@
-"""Covariance structures: full, tied, diag, spherical. Only this module distinguishes them.
+"""Covariance structures: full, tied, diag, spherical, each a `Structure` in `STRUCTURES`.
 
 A structure stores the Cholesky factor ``L`` of the precision, ``Sigma^-1 = L L'`` with ``L`` lower triangular, in its own compact
 shape. It defines features ``phi(x)`` in which the log density is linear, its coefficients, and how moments of ``phi`` become a
@@ -71,7 +71,10 @@ class Structure(ABC):
 
     name: str  # value of the option `covariance_type`
     shared_quadratic = False
-    by_component = True  # whether each component has its own covariance
+    by_component = (
+        True  # whether each component has its own covariance; if not, `moments` of `unshared` end with d rows for all
+    )
+    dense = False  # whether there are covariances of pairs of features
     products = (
         ""  # of features in the scores, for the fused kernels: "all", "squares", "none"; empty if not implemented there
     )
@@ -236,6 +239,7 @@ class Full(Structure):
     """A covariance matrix for each component."""
 
     name = "full"
+    dense = True
     products = "all"
 
     def __init__(self, d: int):
@@ -638,7 +642,7 @@ class Spherical(Diag):
         return (covariances.sum(axis=1) if covariances.ndim == 2 else np.einsum("cii->c", covariances)) / self.d
 
 
-STRUCTURES: dict[str, Callable[[int], Structure]] = {"full": Full, "tied": Tied, "diag": Diag, "spherical": Spherical}
+STRUCTURES: dict[str, type[Structure]] = {"full": Full, "tied": Tied, "diag": Diag, "spherical": Spherical}
 
 
 def structure(covariance_type: str, d: int) -> Structure:

@@ -3,23 +3,8 @@
 Arrays are class-major: ``scores`` has shape (K, n), one column per row of the data. A measure is a function of the posterior
 probabilities ``tau = softmax(scores)``, so its gradient with respect to the scores sums to zero over the classes.
 
-With ``tau_(1) >= tau_(2) >= ...`` the ordered posteriors of a row:
-
-=================  =====================================  =========================================
-name               u                                      large when
-=================  =====================================  =========================================
-``margin``         (tau_(1) - tau_(2))^2                  the class is clear (the paper's delta^2)
-``discriminant``   (log tau_(1) - log tau_(2))^2          the class is clear
-``entropy``        H = -sum_k tau_k log tau_k             the class is unclear
-``log-entropy``    log H                                  the class is unclear
-``gini``           1 - sum_k tau_k^2                      the class is unclear
-``signed-margin``  tau_2 - tau_1, two classes only        the second class is clear: for labels missing
-                                                          on one side of the boundary
-=================  =====================================  =========================================
-
-For two classes ``gini = (1 - margin) / 2``, so both give the same family of mechanisms.
-
-`MEASURES` has one record for each measure, which fits, figures and reports use: a new measure is one more record.
+`MEASURES` has one record for each measure, which fits, figures and reports use: a new measure is one more record. Below,
+``tau_(1) >= tau_(2) >= ...`` are the ordered posteriors of a row.
 """
 
 from collections.abc import Callable
@@ -123,7 +108,7 @@ class Measure:
 
 
 def margin(p: Posterior) -> Measured:
-    """Squared margin confidence ``delta^2``; for two classes ``delta = tanh(|s_1 - s_2| / 2)`` (S1)."""
+    """Squared margin ``delta^2``, ``delta = tau_(1) - tau_(2)``; ``tanh(|s_1 - s_2| / 2)`` with two classes."""
     tau, xp = p.tau, namespace(p.tau)
     if tau.shape[0] == 2:
         delta = xp.tanh(0.5 * (p.scores[0, :] - p.scores[1, :]))  # signed, as the gradient needs the sign
@@ -143,7 +128,7 @@ def margin(p: Posterior) -> Measured:
 
 
 def discriminant(p: Posterior) -> Measured:
-    """Squared log-odds of the two leading classes."""
+    """Squared log-odds of the two leading classes, ``(log tau_(1) - log tau_(2))^2``."""
     xp, gap = namespace(p.tau), p.top - p.second
     leads, follows = _leaders(p)
     return Measured(gap * gap, xp.where(leads, 2.0 * gap, xp.where(follows, -2.0 * gap, 0.0)))

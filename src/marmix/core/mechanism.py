@@ -92,9 +92,9 @@ class Mechanism:
 
     Parameters
     ----------
-    measure : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
-        The measure u; see `MARGaussianMixture`. A callable takes the log posteriors (n, K) and returns u (n,), or u and its
-        partial derivatives (n, K).
+    measure : str or callable
+        The measure u; `MARGaussianMixture` lists them. A callable takes the log posteriors (n, K) and returns u (n,), or u and
+        its partial derivatives (n, K).
     alpha : tuple of floats
         Intercept and slope of eta, then the slopes of covariates if there are any.
     shape : float

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.core.covariance import structure
+from marmix.core.covariance import STRUCTURES, structure
 from marmix.core.gaussian import GaussianScores
 from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
@@ -259,7 +259,7 @@ class MARGaussianMixture(MARClassifier):
         if not values and isinstance(self.init, Mapping):
             values = dict(self.init)
         starts.check_columns(training.mean, training.covariance, training.names)
-        dense = self.covariance_type in ("full", "tied")
+        dense = not self._only_squares
         dependent = starts.dependent_columns(training.covariance) if dense else []
         model = self._score_model(len(training.mean), counts)
         labelled = training.rows.moments.labelled
@@ -291,7 +291,7 @@ class MARGaussianMixture(MARClassifier):
 
     @property
     def _only_squares(self) -> bool:  # type: ignore[override]
-        return self.covariance_type in ("diag", "spherical")
+        return not STRUCTURES[self.covariance_type].dense
 
     _search = staticmethod(fit_mixture)
 

@@ -144,8 +144,8 @@ def check_width(params: Mapping[str, Any], d: int, n: int | None) -> None:
 
     n is the number of rows, None if it is not known.
     """
-    kind = params.get("covariance_type", "diag")
-    if kind in ("full", "tied"):
+    kind = params.get("covariance_type")
+    if kind is not None and STRUCTURES[kind].dense:
         if d > MOST_DENSE_FEATURES:
             raise ValueError(
                 f"{d} features with covariance_type={kind!r}: a covariance matrix has {d * (d + 1) // 2:,} entries, and "

@@ -130,8 +130,7 @@ class UncertaintyDisplay(Display):
         y : array-like of shape (n,) or (n, K)
             Labels, missing where -1, NaN, None or pandas.NA; or votes.
         measure : str or callable, default="entropy"
-            The measure of uncertainty: "entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin", or
-            a callable as in `Mechanism`.
+            The measure of uncertainty, as in `marmix.MARGaussianMixture`.
         n_bins : int, default=40
             Number of bins.
         ax : matplotlib Axes or None, default=None
