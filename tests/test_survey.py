@@ -292,3 +292,9 @@ def test_what_marmix_added_earlier_is_no_feature_and_its_labels_keep_where_they_
     by_vote = look(after.assign(other=""), label=None, votes=["kind", "other"])
     assert (by_vote.rows.codes == plan.rows.codes).all()
     assert (by_vote.rows.missing == plan.rows.missing).all()
+    shares = {
+        name: np.where(source == "given", (name == LABELS).astype(int).astype(str), "") for name in plan.rows.classes
+    }
+    by_share = look(after.drop(columns="kind").assign(**shares), label=None, shares=list(shares))
+    assert (by_share.rows.codes == plan.rows.codes).all()
+    assert (by_share.rows.missing == plan.rows.missing).all()

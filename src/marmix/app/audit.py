@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from marmix.app.reading import Table, read
 from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, own_columns
 from marmix.app.wording import VERDICTS
 from marmix.app.writing import write_rows
-from marmix.audit import Audit, AuditResult
+from marmix.audit import Audit, AuditResult, Estimate
 from marmix.core.labels import MISSING_TEXTS, number_labels
 from marmix.outputs import new_files
 from marmix.tables.cells import arrow, listed, shown
@@ -38,6 +39,7 @@ ROWS = 30  # drawn by default
 _SHOWN = 60  # features on the page
 _MANY, _HALF = 0.2, 0.5  # shares of wrong labels from which the verdict is "care" and "no"
 _CROWD = 10  # uncertain rows of which one is asked for, to have different ones
+_NONE_LEFT = "every row has a label, or is drawn already."
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
 
 
@@ -103,7 +105,7 @@ def opened(request: Request, progress: Progress) -> Folder:
     require_libraries()
     files = saved.Request(model=request.results / "model.marmix", data=request.results / "imputed.csv")
     model, table = saved.opened(files, progress)
-    table, source = own_columns(table, model.fact("label") or next(iter(model.fact("votes")), None))
+    table, source = own_columns(table, *(model.fact(name) for name in ("label", "votes", "shares")))
     rows, _, _ = model.rows(files, table)
     return Folder(request, model, table, replace(rows, source=source), np.flatnonzero(rows.complete))
 
@@ -115,13 +117,15 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
     """Draw rows from a folder, and write them as a sheet and as a page; returns how many, and the name of the files."""
     folder = opened(request, progress)
     n, name = ROWS if request.rows is None else request.rows, HARDEST if request.hardest else AUDIT
-    answered, widths = True, []
+    answered, widths, drawn = True, [], folder.path(PLAN).exists()
+    if request.half_width is not None and (drawn or request.hardest):
+        raise ValueError("--half-width is for the first draw by chance: say how many more with --rows.")
     if request.hardest:
         asked = folder.asked()
         answered = None not in asked.values()
         places = hardest(folder, n)
         plan: Any = asked | dict.fromkeys((places + 1).tolist())
-    elif folder.path(PLAN).exists():
+    elif drawn:
         plan = folder.audit()
         answered = not len(plan.pending)
         plan.extend(n)
@@ -129,6 +133,8 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
         classifier, seed = folder.model.classifier, request.seed
         plan = Audit(classifier, folder.X, folder.y, n, half_width=request.half_width, random_state=seed)
     if isinstance(plan, Audit):
+        if not len(plan.pending):
+            raise ValueError(_NONE_LEFT)
         places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
     files = tuple(f"{name}.{kind}" for kind in ("json", "csv", "html"))
     advice = "record their labels with --labels, or --force to replace {}"
@@ -148,7 +154,7 @@ def hardest(folder: Folder, n: int) -> NDArray[np.intp]:
         without = np.setdiff1d(without, folder.audit().rows)
     without = without[~np.isin(folder.places[without] + 1, list(folder.asked()))]
     if not len(without):
-        raise ValueError("every row has a label, or is drawn already.")
+        raise ValueError(_NONE_LEFT)
     result = predicted(folder.model.classifier, folder.X, folder.rows.complete)
     doubt = result.uncertainty[folder.places[without]]
     order = np.argsort(-doubt, kind="stable")[: _CROWD * n]
@@ -243,13 +249,19 @@ def record_file(request: Request, progress: Progress) -> Audited:
     audit = folder.audit() if folder.path(PLAN).exists() else None
     pending = {} if audit is None else {int(folder.places[row]) + 1: int(row) for row in audit.pending}
     asked = folder.asked()
+    known = {} if audit is None else {int(folder.places[row]) + 1: label for row, label in audit.recorded.items()}
+    known |= {row: None if label == "" else label for row, label in asked.items() if label is not None}
+    new = {row: label for row, label in answers.items() if (row, label) not in known.items()}
+    answers = new or answers  # a sheet that is filled in further repeats what is recorded
     if strange := [row for row in answers if row not in pending and asked.get(row, "") is not None]:
         raise ValueError(f"{request.labels}: row {strange[0]} was not drawn, or its label is recorded already.")
     audited = {pending[row]: label for row, label in answers.items() if row in pending}
     order = list(pending)
     last = max((order.index(row) for row in answers if row in pending), default=0)
     if skipped := [row for row in order[:last] if row not in answers]:
-        raise ValueError(f"{request.labels}: {listed(skipped)} come before the last label: label them too, or write ?.")
+        raise ValueError(
+            f"{request.labels}: row {skipped[0]} comes before a label but has none: label it too, or write ?."
+        )
     asked |= {row: "" if label is None else label for row, label in answers.items() if row not in pending}
     result = None
     if audit is not None and audited:
@@ -279,6 +291,10 @@ def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
     ):
         if text == "":
             continue
+        if not re.fullmatch(r"\d+(\.0+)?", row.strip()):
+            raise ValueError(f"{table.path}: {shown(row)} in the column {ROW!r} is not the number of a row.")
+        whole = text.removesuffix(".0")  # of spreadsheets and data frames
+        text = whole if text not in names and whole in names else text
         if text not in names and text not in MISSING_TEXTS:
             what = f"row {row} has the label {shown(text)}, which is none of {listed(list(names))}"
             raise ValueError(f"{table.path}: {what}. Write ? where nobody can tell.")
@@ -305,10 +321,18 @@ def _write(
     now.proba[places[without]] = classifier.unlabelled_proba(folder.X[without])
     if result is not None:
         code[places] = number_labels(result.transduction, classes)
-    told = [] if audit is None else [(int(places[row]), label, AUDITED) for row, label in audit.recorded.items()]
-    for place, label, kind in [*told, *((row - 1, label, ASKED) for row, label in asked.items())]:
-        if label not in (None, ""):
-            code[place], source[place] = classes.tolist().index(label), kind
+    told = {} if audit is None else {int(places[row]): label for row, label in audit.recorded.items()}
+    mended = []  # whether the labels that were asked for would be wrong otherwise
+    for kind, labels in ((AUDITED, told), (ASKED, {row - 1: label for row, label in asked.items()})):
+        for place, label in labels.items():
+            if label not in (None, ""):
+                k = classes.tolist().index(label)
+                mended += [bool(code[place] != k)] * (place not in told)
+                code[place], source[place] = k, kind
+    if result is not None:
+        left = result.n_missing - result.n_audited - len(mended)
+        limits = np.clip(np.subtract(result.remaining, sum(mended)), 0, left).tolist()
+        result = replace(result, remaining=Estimate(*limits))
     changed = int(np.sum((code != before.code) & (source == IMPUTED)))
     now = now._replace(code=code, uncertainty=entr(now.proba).sum(axis=1) / np.log(len(classes)))
     columns = now.columns(classes.astype(str).tolist(), source=source)
@@ -316,7 +340,7 @@ def _write(
     steps = [*((f"step{i}", step) for i, step in enumerate(model.between)), ("classifier", classifier)]
     persistence.save(Pipeline([("preparation", model.preparation), *steps]), part / "model.marmix", about=model.about)
     kinds, numbers = np.unique(source[places], return_counts=True)
-    done = _audited(result, dict(zip(kinds.tolist(), numbers.tolist(), strict=True)), changed)
+    done = _audited(result, dict(zip(kinds.tolist(), numbers.tolist(), strict=True)), changed, len(mended))
     summary = json.loads(folder.path("summary.json").read_text(encoding="utf-8"))
     summary |= {"verdict": {"use": done.use, "reasons": done.sentences}, "audit": done.as_dict()}
     (part / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
@@ -326,13 +350,13 @@ def _write(
     return done
 
 
-def _audited(result: AuditResult | None, counts: dict[str, int], changed: int) -> Audited:
-    """The verdict that rests on the audit, with its reasons."""
+def _audited(result: AuditResult | None, counts: dict[str, int], changed: int, asked_for: int) -> Audited:
+    """The verdict that rests on the audit, with its reasons; `asked_for` rows were not audited and are known all the same."""
     asked = [f"{counts[ASKED]:,} labels were asked for: a new fit learns from them."] if ASKED in counts else []
     if result is None:
         unknown = "No row was drawn by chance, so the audit says nothing about the imputed labels."
         return Audited("care", [unknown, *asked], None, counts)
-    left = result.n_missing - result.n_audited
+    left = result.n_missing - result.n_audited - asked_for
     low, high = result.remaining.low / max(left, 1), result.remaining.high / max(left, 1)
     use = "use" if high <= _MANY else "no" if low > _HALF else "care"
     interval = "{:,.0f} (95 % interval {:,.0f} to {:,.0f})".format
@@ -343,6 +367,6 @@ def _audited(result: AuditResult | None, counts: dict[str, int], changed: int) -
     sentences = [
         f"{audited}: about {interval(*result.wrong)} of the imputed labels were wrong.",
         f"The audit {verb} the model. Learning from it changed {changed:,} imputed labels.",
-        f"Of the {left:,} labels that are still imputed, about {interval(*result.remaining)} are wrong.",
+        f"Of the {left:,} labels that nobody checked, about {interval(*result.remaining)} are wrong.",
     ]
     return Audited(use, [*sentences, *asked], result, counts, changed)

@@ -266,23 +266,33 @@ class Plan:
     table: Table  # without the columns that marmix added earlier
 
 
-def own_columns(table: Table, label: str | None) -> tuple[Table, NDArray[Any] | None]:
+def own_columns(
+    table: Table, label: str | None, votes: Sequence[str] = (), shares: Sequence[str] = ()
+) -> tuple[Table, NDArray[Any] | None]:
     """A table without the columns that marmix adds, and where its labels are from.
 
-    Labels that were audited or asked for are in the label column then, or the first column of votes, and imputed ones are not.
+    Labels that were audited or asked for are in the label column then, or the first column of votes, or as 1 and 0 in the columns
+    of shares; imputed ones are not.
     """
     label_column, source_column = f"{PREFIX}label", f"{PREFIX}source"
     ours, source = [name for name in table.names if name.startswith(PREFIX)], None
     if not ours:
         return table, None
     data, verbatim = table.data.drop_columns(ours), table.verbatim
-    if label is not None and label in data.column_names and {label_column, source_column} <= set(ours):
-        source = np.array(table.text(source_column).to_pylist(), dtype=object)
+    names = list(shares or [name for name in (label, *votes) if name is not None][:1])
+    if names and set(names) <= set(data.column_names) and {label_column, source_column} <= set(ours):
+        pa, source = arrow(), np.array(table.text(source_column).to_pylist(), dtype=object)
         added = np.isin(source, [AUDITED, ASKED])
-        now, before = (np.array(table.text(name).to_pylist(), dtype=object) for name in (label_column, label))
-        cells = arrow().array(np.where(added, now, before), arrow().string())
-        data = data.set_column(data.column_names.index(label), label, cells)
-        verbatim = {name: entry for name, entry in verbatim.items() if name != label}
+        now = np.array(table.text(label_column).to_pylist(), dtype=object)
+        for name in names:
+            if shares:
+                either = pa.chunked_array([*data[name].chunks, pa.array([0, 1]).cast(data[name].type)])
+                cells = either.take(pa.array(np.where(added, len(now) + (now == name.strip()), np.arange(len(now)))))
+            else:
+                before = np.array(table.text(name).to_pylist(), dtype=object)
+                cells = pa.array(np.where(added, now, before), pa.string())
+            data = data.set_column(data.column_names.index(name), name, cells)
+        verbatim = {name: entry for name, entry in verbatim.items() if name not in names}
         source = source if added.any() else None
     note = f"the columns of an earlier fit are left out: {listed(ours, 3)}."
     return replace(table, data=data, verbatim=verbatim, notes=[*table.notes, note]), source
@@ -293,7 +303,7 @@ def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lam
 
     If questions are left, `agree` says whether to go on with the remedies; if not, `Doubtful` is raised.
     """
-    table, source = own_columns(table, options.label or next(iter(options.votes), None))
+    table, source = own_columns(table, options.label, options.votes, options.shares)
     preparation = _preparation(options, options.columns(table))
     columns = preparation.examine(table.data)
     doubts = Doubts(options, list(_doubts(table, options, columns)))

@@ -276,7 +276,7 @@ class Audit:
         wrong = total(self._sample(truth != predicted), sequence)
         learnt, held_out = learn(proba, labels)
         still = self._sample(held_out.argmax(axis=1) != truth)
-        after, known, unknown = total(still, sequence), still.x.sum(), still.u.sum()
+        after, known, unknown = total(still, sequence), int(still.x.sum()), int(still.u.sum())
         codes = self._codes.copy()
         codes[self._missing] = learnt(self._proba).argmax(axis=1)
         codes[self._missing[audited[truth >= 0]]] = truth[truth >= 0]

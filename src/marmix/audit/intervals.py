@@ -82,7 +82,7 @@ def total(sample: Sample, sequence: bool = False) -> Estimate:
 
 def share(sample: Sample, sequence: bool = False) -> Estimate:
     """The share of rows with an attribute, and [0, 1] if there are no rows."""
-    N = sample.N.sum()
+    N = int(sample.N.sum())
     return Estimate(*(limit / N for limit in total(sample, sequence))) if N else Estimate(np.nan, 0.0, 1.0)
 
 
