@@ -4,6 +4,7 @@ import json
 import warnings
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 import marmix
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.app import models
+from marmix.app import analyse, models, wording
 from marmix.app.cautions import note_cautions
 from marmix.app.facts import all_scores, candidate_rows, comparison, rival_facts, score_facts
+from marmix.app.findings import MissingnessFacts
 from marmix.cli import main
 from marmix.core.notes import Note
 from marmix.datasets import make_mar_mixture
@@ -96,6 +98,15 @@ def test_notes_name_the_columns_and_the_classes_of_the_file(fit):
     assert "sklearn" not in warned(summary)
     collapsed = Note("collapsed", {"classes": [1], "floor": 1e-6})
     assert "'oak'" in note_cautions([collapsed], ["x"], np.array(["elm", "oak"]))[0].text
+
+
+def test_what_a_linear_function_explains_as_well_is_said_without_a_p_value(monkeypatch):
+    tested = MissingnessFacts(True, 1e-6, "likelihood ratio test", "Hard rows lose their labels.")
+    monkeypatch.setattr("marmix.app.facts.missingness_facts", lambda *args: tested)
+    case = SimpleNamespace(model=None, tests=None, comparison=SimpleNamespace(notes=[Note("no-support", {})]))
+    shown = analyse._missingness(case, [])
+    assert (shown.informative, shown.p_value, shown.test) == (None, None, "")
+    assert wording.chance(shown) == ""
 
 
 def test_an_impossible_class_has_a_large_finite_loss_and_all_scores():

@@ -208,16 +208,6 @@ def test_predictions_of_the_file_are_those_of_the_fit(program, fitted):
     assert all(f"{counts[name]} {name}" in done.stderr for name in ("elm", "oak"))
 
 
-def test_predictions_of_a_file_without_labels_go_to_a_file(program, small, frame, tmp_path):
-    frame.drop(columns=["kind", "name"]).to_parquet(tmp_path / "new.parquet")
-    command = ("predict", small / "out" / "model.marmix", "new.parquet", "--out", "p.csv")
-    assert program(*command, cwd=tmp_path).returncode == 0
-    assert len(pd.read_csv(tmp_path / "p.csv")) == 200
-    again = program(*command, cwd=tmp_path)
-    assert again.returncode == 1
-    assert "--force" in again.stderr
-
-
 def test_scores_are_those_of_the_predictions(program, small, tmp_path):
     drawn = make_mar_mixture(500, rate=0.5, at_least=5, random_state=4)
     truth = np.where(drawn.target_true == 1, "oak", "elm")
@@ -377,7 +367,7 @@ def test_rows_with_a_missing_feature_can_be_left_without_an_imputed_label(frame,
 
 
 def test_formulas_are_reported_or_escaped(program, small, frame, tmp_path):
-    rows = frame.assign(note=["=cmd()" if i % 2 else "fine" for i in range(200)])
+    rows = frame.drop(columns="kind").assign(note=["=cmd()" if i % 2 else "fine" for i in range(200)])
     rows.to_csv(tmp_path / "trees.csv", index=False)
     command = ("predict", small / "out" / "model.marmix", "trees.csv", "--out")
     assert "--escape-formulas" in program(*command, "plain.csv", cwd=tmp_path).stdout

@@ -181,8 +181,8 @@ def test_a_report_without_missing_labels_scores_and_figures():
         labels=LabelFacts(569, 0, 0, 0, contents.findings.labels.classes, Certainty(0)),
         **dict.fromkeys(("verdict", "confusion", "sensitivity")),
         **{key: [] for key in ("scoreboard", "scores", "estimates", "cautions")},
-        missingness=MissingnessFacts(None, None, "", "No label is missing, so there is nothing to test.", None, None),
-        comparison=Comparison(None, "There is nothing to compare.", None, None, None, None),
+        missingness=MissingnessFacts(None, None, "", "No label is missing, so there is nothing to test."),
+        comparison=Comparison(None, "There is nothing to compare."),
     )
     empty = replace(
         contents, findings=findings, figures=[], thresholds=[], next_rows=RowTable(["a"], [False], [], of=0)
@@ -283,7 +283,7 @@ def test_a_share_in_percent_is_near_the_share(share, decimals):
     [(1e-9, "fewer than 1 in 1,000"), (0.02, "about 1 in 50"), (0.4, "about 40 in 100"), (1.0, "about 100 in 100")],
 )
 def test_a_p_value_is_a_frequency(p, often):
-    assert often in wording.chance(MissingnessFacts(p < 0.05, p, "score test", "", None, None))
+    assert often in wording.chance(MissingnessFacts(p < 0.05, p, "score test", ""))
 
 
 def test_the_lead_follows_the_direction_of_the_curve_and_its_checks():

@@ -272,7 +272,8 @@ def part(step: Step, start: float, end: float) -> Step:
 def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
     """The analysis of a case; `others` are cautions about the data."""
     doubts = _doubts(case)
-    labels, scores, rival = _label_facts(case), _scores(case), _rival(case)
+    labels, scores = _label_facts(case), _scores(case)
+    rival = facts.rival_facts(case.comparison) if case.comparison else RivalFacts(None, OTHER_ROWS)
     grounds = _grounds(case, labels, scores, rival, doubts)
     warnings = cautions(grounds, [*others, *_notes(case)])
     sweep = _sweep(case)
@@ -283,7 +284,7 @@ def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
         missingness=_missingness(case, doubts),
         comparison=facts.comparison(case.comparison, case.any_missing)
         if case.comparison
-        else Comparison.none(OTHER_ROWS),
+        else Comparison(None, OTHER_ROWS),
         rival=rival,
         statistical=facts.statistical_facts(case.model, case.any_missing),
         scores=scores,
@@ -410,10 +411,6 @@ def _missingness(case: Case, doubts: Sequence[Caution]) -> Any:
     if result.informative and any(note.code == "no-support" for note in notes):
         return replace(result, informative=None, p_value=None, test="", at_floor=False, sentence=facts.LINEAR)
     return result
-
-
-def _rival(case: Case) -> RivalFacts:
-    return facts.rival_facts(case.comparison) if case.comparison else RivalFacts.none(OTHER_ROWS)
 
 
 def _scores(case: Case) -> list[ScoreFacts]:

@@ -257,17 +257,8 @@ def record_of(kind: type[Record], options: argparse.Namespace) -> Record:
     values = vars(options) | {"command": ["marmix", *options.arguments]}
     values["reading"] = {name: values.get(name) for name in (option[2:].replace("-", "_") for option in READING)}
     if "prevalence" in values:
-        values["prevalence"] = _shares(options.prevalence)
+        values["prevalence"] = dict(options.prevalence)
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
-
-
-def _shares(pairs: list[tuple[str, float]]) -> dict[str, float]:
-    """The shares by class, each of which may be given once."""
-    names = [name for name, _ in pairs]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f"--prevalence gives the share of {twice[0]!r} twice.")
-    return dict(pairs)
 
 
 def print_json(values: Any) -> None:

@@ -152,12 +152,12 @@ def parameter_tests(
 def missingness_facts(model: Model, tests: ParameterTests, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
-        return MissingnessFacts(None, None, "", NO_PARAMETERS, None, None)
+        return MissingnessFacts(None, None, "", NO_PARAMETERS)
     mechanism = model.statistical[-1].mechanism_
     if not model.statistical[-1].model_.has_mechanism:
-        return MissingnessFacts(None, None, "", "No label is missing.", None, None)
+        return MissingnessFacts(None, None, "", "No label is missing.")
     if tests.reason == TOO_FEW_LABELS:
-        return MissingnessFacts(None, None, "", tests.reason, None, None)
+        return MissingnessFacts(None, None, "", tests.reason)
     scores = np.zeros((len(model.classes), 2))  # all classes equally probable, and one class certain
     scores[1:, 1] = -700.0
     u = mechanism.measured(posterior(scores)).value
@@ -313,11 +313,11 @@ def rival_facts(it: Compared) -> RivalFacts:
     """What the classifier gains over the best classifier of the labelled rows alone."""
     gain = it.rival_comparison
     if gain is None or "rival" not in it.results:
-        return RivalFacts.none("Not compared with classifiers of the labelled rows alone.")
+        return RivalFacts(None, "Not compared with classifiers of the labelled rows alone.")
     losses = np.where(it.results["rival"], it.results["log_loss"], np.inf)
     name = str(it.results["candidate"][losses.argmin()])
     if gain.stderr > np.log(len(it.classes)):  # the log-loss of guessing
-        return RivalFacts.none(TOO_UNCERTAIN)
+        return RivalFacts(None, TOO_UNCERTAIN)
     ours, theirs = max(gain.with_it, 0.0), max(gain.without, 0.0)
     difference = f"({gain.difference})"
     what = f"{name}, the best of the usual classifiers fitted to the labelled rows alone"
@@ -343,12 +343,12 @@ def rival_facts(it: Compared) -> RivalFacts:
 def comparison(it: Compared, any_missing: bool) -> Comparison:
     """Whether modelling the missingness helped; negative estimates of a loss are shown as 0."""
     if it.rows is None or it.rows.held_out_proba is None:
-        return Comparison.none(f"Nothing to compare: {SINGLE}")
+        return Comparison(None, f"Nothing to compare: {SINGLE}")
     gain = it.comparison
     if gain is None or not any_missing:
-        return Comparison.none(it.verdict if any_missing else "Nothing to compare: no label is missing.")
+        return Comparison(None, it.verdict if any_missing else "Nothing to compare: no label is missing.")
     if gain.stderr > np.log(len(it.classes)):  # the log-loss of guessing
-        return Comparison.none(TOO_UNCERTAIN)
+        return Comparison(None, TOO_UNCERTAIN)
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
     doubt = gain.clear and doubtful(it.notes)
     helped = None if doubt or gain.declined else gain.clear

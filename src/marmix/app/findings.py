@@ -168,8 +168,8 @@ class MissingnessFacts:
     p_value: float | None
     test: str  # name of the test
     sentence: str
-    toss_up: float | None  # P(label missing) if all classes are equally probable
-    certain: float | None  # P(label missing) if the class is certain
+    toss_up: float | None = None  # P(label missing) if all classes are equally probable
+    certain: float | None = None  # P(label missing) if the class is certain
     doubts: list[str] = field(default_factory=list)  # checks of the mechanism that fail, in sentences
     at_floor: bool = False  # whether the p-value is the smallest that the simulation can show
 
@@ -196,17 +196,12 @@ class Comparison:
 
     helped: bool | None  # None if not compared, or if too many rows have practically no chance of a label
     sentence: str
-    with_it: float | None
-    without: float | None
-    gain: float | None
-    stderr: float | None
+    with_it: float | None = None
+    without: float | None = None
+    gain: float | None = None
+    stderr: float | None = None
     low: float | None = None  # 95 % interval of the gain
     high: float | None = None
-
-    @classmethod
-    def none(cls, sentence: str) -> "Comparison":
-        """No comparison, and why."""
-        return cls(None, sentence, None, None, None, None)
 
 
 @dataclass(frozen=True)
@@ -215,18 +210,13 @@ class RivalFacts:
 
     better: bool | None  # whether the classifier is clearly better; None if not compared, or if it cannot be told
     sentence: str
-    name: str  # of the best rival
-    log_loss: float | None  # of the classifier
-    rival: float | None  # of the rival
-    gain: float | None
-    stderr: float | None
+    name: str = ""  # of the best rival
+    log_loss: float | None = None  # of the classifier
+    rival: float | None = None  # of the rival
+    gain: float | None = None
+    stderr: float | None = None
     low: float | None = None  # 95 % interval of the gain
     high: float | None = None
-
-    @classmethod
-    def none(cls, sentence: str) -> "RivalFacts":
-        """No comparison, and why."""
-        return cls(None, sentence, "", None, None, None, None)
 
 
 @dataclass(frozen=True)

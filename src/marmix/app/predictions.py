@@ -17,7 +17,6 @@ from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import THRESHOLDS, JointTable, at_or_above
 from marmix.plotting.fits import missing_proba
 from marmix.tables.cells import as_text
-from marmix.tables.preparation import Counts
 
 NEXT_ROWS = 500  # listed rows most worth labelling
 _BLOCK = 65_536  # rows predicted together
@@ -62,13 +61,6 @@ def predicted(classifier: Any, X: Array, complete: NDArray[np.bool_], step: Step
             missing[inside] = q
     code[complete] = proba[complete].argmax(axis=1)
     return Predicted(proba, missing, code, entr(proba).sum(axis=1) / np.log(K))
-
-
-def complete_rows(X: Array, counts: Counts) -> NDArray[np.bool_]:
-    """Which rows have all features, of which at least one is in the table."""
-    complete = np.asarray(~np.isnan(X).any(axis=1))
-    complete[list(counts.blank)] = False
-    return complete
 
 
 def given_codes(rows: Rows, proba: Array) -> NDArray[np.integer[Any]]:

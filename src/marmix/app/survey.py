@@ -340,11 +340,17 @@ def _labels(table: Table, options: Options) -> Labels:
 def rows_of(table: Table, preparation: Preparation, labels: Labels) -> Rows:
     """The rows of a table as features of a fitted preparation, and their labels."""
     X, counts = preparation.transform_counted(table.data)
-    complete: NDArray[np.bool_] = np.asarray(~np.isnan(X).any(axis=1))
-    complete[list(counts.blank)] = False
+    complete = complete_rows(X, counts)
     if not complete.all():
         X = X[complete]
     return Rows(X, complete, labels.codes, labels.classes, counts, labels.marks, labels.shares)
+
+
+def complete_rows(X: Array, counts: Counts) -> NDArray[np.bool_]:
+    """Which rows have all features, of which at least one is in the table."""
+    complete = np.asarray(~np.isnan(X).any(axis=1))
+    complete[list(counts.blank)] = False
+    return complete
 
 
 # Doubts
