@@ -80,18 +80,25 @@ class Planted(Run):
         return super()._values(samples_of(self.size[0])[function], tasks)
 
 
-@pytest.fixture
-def build(monkeypatch, quick_figures):
-    """A function that builds the page of an item from planted samples, on made-up rows in place of MAGIC."""
+@pytest.fixture(scope="module")
+def made_up():
+    """Made-up rows in place of MAGIC, and the posterior that hides their labels."""
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=600)
     X = rng.normal(size=(600, 4)) + y[:, None] * np.array([1.0, 0.5, 0.0, 0.0])
-    monkeypatch.setattr(magic, "load_magic", lambda **_: (X, y))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(magic, "load_magic", lambda **_: (X, y))
+        magic.rows.cache_clear()
+        magic.hiding_posterior.cache_clear()
+        yield
     magic.rows.cache_clear()
     magic.hiding_posterior.cache_clear()
-    yield lambda name, gains=None, n=6: Page(name, ITEMS[name][0], *ITEMS[name][1](Planted((gains or {}, n))))
-    magic.rows.cache_clear()
-    magic.hiding_posterior.cache_clear()
+
+
+@pytest.fixture
+def build(made_up, quick_figures):
+    """A function that builds the page of an item from planted samples, on made-up rows in place of MAGIC."""
+    return lambda name, gains=None, n=6: Page(name, ITEMS[name][0], *ITEMS[name][1](Planted((gains or {}, n))))
 
 
 def verdict_on(page, words):
