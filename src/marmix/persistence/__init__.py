@@ -5,8 +5,8 @@ numbers and text only: loading a file never runs code from it.
 """
 
 import os
-import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def save(
         "format": "marmix",
         "format_version": FORMAT_VERSION,
         "written_by": {
-            "marmix": sys.modules["marmix"].__version__,  # a circular import otherwise
+            "marmix": version("marmix"),
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
