@@ -17,6 +17,8 @@ from pathlib import Path
 
 from common import tables
 
+from marmix.datasets import make_mar_mixture
+
 PEAK = """
 import json, sys, time
 def peak():  # of this program alone, unlike ru_maxrss, which begins with that of the program that started it
@@ -49,9 +51,9 @@ def run(script, *arguments):
 def fit(folder, rows, features, model):
     """Simulate rows, fit them, and measure the fit."""
     data = folder / f"{rows}x{features}.csv"
-    run(RUN, "simulate", "--rows", rows, "--features", features, "--out", data, "--quiet")
+    make_mar_mixture(rows, n_features=features, as_frame=True, random_state=0).frame.to_csv(data, index=False)
     out = folder / f"out{rows}x{features}"
-    return data, run(RUN, "fit", data, "--label", "label", "--model", model, "--out", out, "--quiet")
+    return data, run(RUN, "fit", data, "--label", "target", "--model", model, "--out", out, "--quiet")
 
 
 def main():
