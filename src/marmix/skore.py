@@ -56,10 +56,11 @@ def checks(X_unlabelled: Any) -> list[Check]:
     >>> rows = load_tumours()
     >>> X, y, missing = rows.data, rows.target, rows.target == -1
     >>> forest = RandomForestClassifier(random_state=0)
-    >>> report = skore.evaluate(forest, X[~missing], y[~missing], splitter=5)
-    >>> report.checks.add(checks(X[missing]))
-    >>> found = report.checks.summarize(fast_mode=True).frame(section="issue")
-    >>> found.code[found.code.str.startswith("MAR")].tolist()
+    >>> with skore.configuration(show_progress=False):
+    ...     report = skore.evaluate(forest, X[~missing], y[~missing], splitter=5)
+    ...     report.checks.add(checks(X[missing]))
+    ...     issues = report.checks.summarize(fast_mode=True).frame(section="issue")
+    >>> issues.code[issues.code.str.startswith("MAR")].tolist()
     ['MAR001', 'MAR002']
     """
     return [check(X_unlabelled) for check in (HardRows, LabelledScore, ClassShares)]
