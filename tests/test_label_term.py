@@ -158,6 +158,8 @@ def test_the_truth_is_estimated(make):
     assert low < 1.2 < high < 2.5
     errors = [np.mean((clf.transduction_ != truth)[y < 0]) for clf in (fit, make().fit(X, y))]
     assert errors[0] < errors[1]
+    profile = result.profile("delta[1]")
+    np.testing.assert_allclose([profile.lower, profile.upper], result.conf_int()[-1], atol=0.1)
 
 
 def test_a_run_off_is_reported():

@@ -12,13 +12,14 @@ from marmix.core.arrays import Array
 from marmix.core.linear import LinearScores
 from marmix.core.workers import one_thread
 from marmix.fitting.restarts import runs_off
-from marmix.inference import bootstrap, hypotheses, imputation, intervals
+from marmix.inference import bootstrap, hypotheses, imputation, intervals, profile
 from marmix.inference.bootstrap import Bootstrap
 from marmix.inference.fitted import Fitted
 from marmix.inference.hypotheses import HypothesisTest
 from marmix.inference.imputation import Imputations
 from marmix.inference.intervals import Curve, ImputedLabels, check_count, check_level
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
+from marmix.inference.profile import Profile
 from marmix.inference.tables import Table, listed, number, p_text
 
 # Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
@@ -55,7 +56,7 @@ class Inference:
     params, bse, tvalues, pvalues : array of shape (m,)
         Estimates, standard errors, their ratio, and p-values of the hypothesis that the parameter is zero: NaN for
         weights, variances, shape and share, where zero is a limit. A parameter that the data do not determine, or that is
-        at a limit, has bse NaN; so has alpha if that parameter is the shape. `notes` says so, and `bootstrap` gives intervals.
+        at a limit, has bse NaN; so has alpha if that parameter is the shape. `notes` says so, and `profile` gives intervals.
     param_names : list of str
         Names of the parameters, such as "mean[1, x0]" and "alpha_1".
     llf, nobs : float
@@ -134,7 +135,7 @@ class Inference:
         return covariance
 
     def conf_int(self, alpha: float = 0.05, cov_type: str | None = None) -> Array:
-        """Wald intervals of level 1 - alpha, (m, 2).
+        """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones for slopes and shape.
 
         Parameters
         ----------
@@ -207,7 +208,7 @@ class Inference:
         if held:
             yield f"The fit has {listed(held)}: held there without a standard error, and treated as known by the others."
         if fitted.coordinates.shape_held:
-            yield "alpha has no standard error, as it depends on the shape: use `bootstrap`."
+            yield "alpha has no standard error, as it depends on the shape: see profile('alpha_1') and profile('shape')."
         if fitted.information.inverse.blind.shape[1]:
             undetermined = [n for n, e in zip(self.param_names, self.bse, strict=True) if np.isnan(e)]
             yield f"The data do not determine {listed(undetermined) if undetermined else 'some combination of parameters'}."
@@ -224,8 +225,8 @@ class Inference:
             yield from self._disagreement()
         if fitted.copied:
             yield (
-                "Rows have votes for several classes. The sandwich takes the copies of a row as one; others, and "
-                "tests, take its votes as one label."
+                "Rows have votes for several classes. The sandwich takes the copies of a row as one; others, tests "
+                "and profile intervals take its votes as one label."
             )
         if fitted.few_rows is not None:
             yield f"Only {fitted.few_rows}: these approximations need more. Use `bootstrap`."
@@ -313,6 +314,26 @@ class Inference:
         """
         return intervals.missingness_curve(self.fitted, u, self.cov_type, check_level(alpha))
 
+    def profile(self, name: str, alpha: float = 0.05) -> Profile:
+        """Profile-likelihood interval of 'alpha_1' (or another slope or label term), 'shape' or 'share'.
+
+        Better than `conf_int` where the likelihood is not quadratic, as for a shape. Limits that the data do not
+        determine are infinite.
+
+        Parameters
+        ----------
+        name : str
+            The parameter.
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        Profile
+            Print it for the interval in words.
+        """
+        return profile.profile(self.fitted, name, check_level(alpha))
+
     # Tests.
 
     def test_informative(
@@ -347,6 +368,23 @@ class Inference:
         """
         check_count("n_resamples", n_resamples, 19)  # for p-values down to 0.05
         return hypotheses.informative(self.fitted, bootstrap, n_resamples, n_jobs, random_state, report)
+
+    def test_link(self, link: str = "logit") -> HypothesisTest:
+        """Is the link 'logit' (shape 1) or 'cloglog' (shape 0)? Likelihood ratio against a free shape.
+
+        Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0.
+
+        Parameters
+        ----------
+        link : {"logit", "cloglog"}, default="logit"
+            The hypothesis.
+
+        Returns
+        -------
+        HypothesisTest
+            Print it for the result in words.
+        """
+        return hypotheses.link(self.fitted, link)
 
     def test_mechanism(self) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
