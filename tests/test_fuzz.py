@@ -28,8 +28,7 @@ from marmix import (
     MARStudentMixture,
 )
 from marmix.app.labels import labels_of
-from marmix.app.reading import read
-from marmix.app.writing import write_rows
+from marmix.app.reading import read, write_rows
 from marmix.outputs import new_files
 from marmix.tables import Preparation
 

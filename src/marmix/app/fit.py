@@ -14,9 +14,8 @@ from marmix.app.analyse import Analysis, analyse
 from marmix.app.findings import Caution, Findings
 from marmix.app.models import announced
 from marmix.app.page import report_html
-from marmix.app.reading import Table, read
+from marmix.app.reading import Table, read, write_rows
 from marmix.app.survey import Doubts, Options, Plan, survey
-from marmix.app.writing import write_rows
 from marmix.datasets.hard import TUMOUR_COLUMNS, tumours
 from marmix.outputs import new_files
 from marmix.tables.cells import counted
