@@ -385,7 +385,7 @@ def test_it_is_a_transformer_of_scikit_learn():
     x = np.where(rng.random(200) < 0.5, 1.0, -1.0)
     table = pd.DataFrame({"x": x + rng.normal(size=200), "group": np.where(rng.random(200) < 0.5, "a", "b")})
     y = np.where(rng.random(200) < 0.3, -1, (x > 0).astype(int))
-    parameters = {"features": None, "impute": "drop", "max_levels": 5, "missing_cells": None}
+    parameters = {"features": None, "impute": "drop", "max_levels": 5, "missing_cells": None, "encode": True}
     assert clone(Preparation(**parameters)).get_params() == parameters
     pipeline = make_pipeline(Preparation(), MARLogisticRegression(link="logit")).fit(table, y)
     by_hand = np.column_stack([table["x"], table["group"] == "b"]).astype(float)
