@@ -386,8 +386,21 @@ def _renamed(kind: type, fitted: dict[str, Any]) -> dict[str, Any]:
     renamed = {"n_features_in_": "n_features", "feature_names_in_": "features", "_fingerprint": "moments"}
     values = {renamed.get(name, name.strip("_")): value for name, value in fitted.items()}
     values["score_model"] = settings = {"covariance_type": values.get("covariance_type"), **values["model"]}
-    if "columns" in settings:
-        settings["categories"] = dict(zip(settings["columns"], settings["categories"], strict=True))
+    if settings.get("columns"):  # categories of trees, which were no numbers
+        categories = dict(zip(settings["columns"], settings["categories"], strict=True))
+        values["preparation"] = _of_categories(values["features"].tolist(), categories)
     if values["mechanism"] is not None:
         values["mechanism"] = {"measure": values["measure"], **values["mechanism"]}
     return values
+
+
+def _of_categories(features: list[str], categories: dict[int, list[Any]]) -> dict[str, Any]:
+    """The state of a preparation of numbers and these categories."""
+    columns: list[dict[str, Any]] = [
+        {"name": name, "kind": "category" if j in categories else "number", "levels": [], "fill": None, "missing": 0}
+        | ({"levels": [*map(str, categories[j])]} if j in categories else {})
+        for j, name in enumerate(features)
+    ]
+    fitted = {"columns_": columns, "notes_": [], "n_rows_": 0}
+    fitted |= {"feature_names_in_": features, "n_features_in_": len(features)}
+    return {"class": "Preparation", "parameters": {"encode": False}, "fitted": fitted}

@@ -5,6 +5,7 @@ The result is one frozen value, a `Comparison`; `MARClassifierCV` validates its 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from numbers import Integral, Real
 from time import monotonic
@@ -17,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix.core.arrays import Array, to_host_or_refuse, unmasked
+from marmix.core.arrays import Array, all_to_host, unmasked
 from marmix.core.files import open_array
 from marmix.core.labels import asked_labels, copies_of, label_shares, missing_texts, missing_texts_notes
 from marmix.core.model import column_names
@@ -30,6 +31,7 @@ from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.doubts import BUT, doubtful, doubts
 from marmix.estimators.validation import Rule, feature_columns
 from marmix.evaluation.forests import flexible_missing_proba
+from marmix.evaluation.joint import JointTable
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.evaluation.scores import QUANTILE, Score, accuracy, brier, imputed_estimates, log_loss, mean_of, roc_auc
@@ -141,6 +143,7 @@ class OfRows(NamedTuple):
     reference_proba: Array | None = None
     posterior: UncertainPosterior | None = None
     transduction: Any = None
+    labels: Any = None  # codes, -1 where missing, or shares of votes
     probas: Mapping[str, Array] = {}  # held-out class probabilities (n, K) of each candidate and rival
 
 
@@ -174,6 +177,20 @@ class Comparison:
     def sentences(self) -> list[str]:
         """The notes as sentences."""
         return [sentence(note, self.classes, column_names(self.features, self.n_features)) for note in self.notes]
+
+    @cached_property
+    def joint(self) -> JointTable | None:
+        """Numbers of the rows of the fit by true and imputed class: how many imputed labels are wrong, if what.
+
+        None if nothing was held out or the comparison is from a file. Unlabelled rows count as certain of their imputed label.
+        """
+        rows = self.rows
+        if rows is None or rows.posterior is None or rows.held_out_proba is None:
+            return None
+        every = np.arange(len(self.classes))
+        shares, imputed = label_shares(rows.labels, every), label_shares(rows.transduction, self.classes)
+        proba = np.where(shares.any(axis=1, keepdims=True), rows.held_out_proba, imputed)
+        return JointTable.of(shares, proba, rows.posterior)
 
     def average(self, method: str, X: NDArray[Any]) -> Array:
         """The weighted mean of a method of the candidates; `predict_proba` of those without it."""
@@ -288,7 +305,7 @@ def compare(
     result = _judged(settings.method, training, estimators, probas, folds, expected, notes)
     result.results["seconds"] = np.array([sum(one.seconds for one in fit.values()) for fit in fits.values()])
     assert result.rows is not None
-    rows = result.rows._replace(transduction=_transduction(result, training))
+    rows = result.rows._replace(transduction=_transduction(result, training), labels=training.labels)
     return replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
 
 
@@ -304,9 +321,7 @@ def _seconds(settings: Any) -> float:
 
 def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) -> tuple[Training, list[Note]]:
     """Checked rows, and notes on their labels."""
-    y, sample_weight, missing = to_host_or_refuse(
-        "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing
-    )
+    y, sample_weight, missing = all_to_host(open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing)
     checked = clone(settings)  # so that a fit that fails leaves the estimator as it was
     X = host_rows(checked, X)
     z, classes, shares = encoded(y, settings.classes, None)
@@ -324,7 +339,7 @@ def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) 
 
 def host_rows(estimator: Any, X: Any, held: Comparison | None = None) -> NDArray[Any]:
     """X as an array on the host, NaN where a value is missing; `held` is the comparison, except in a fit."""
-    (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
+    (X,) = all_to_host(unmasked(open_array(X)))
     refuse_sparse(X)
     X = in_floats(*entered(X, estimator, encode=False, held=held))
     names = getattr(estimator, "feature_names_in_", None) if held is None else held.features
@@ -664,7 +679,9 @@ def _judged(
     results |= judge.scores(probas) | {"missing_log_loss": weighed.losses[:, 1]}
     fields |= {"score": judge.log_loss(pool), "overlap": judge.overlap}
     if rivals:
-        *scores, fields["independent_score"] = judge.independent(training.numbers, (*probas, pool), probas[C:].mean(axis=0))
+        *scores, fields["independent_score"] = judge.independent(
+            training.numbers, (*probas, pool), probas[C:].mean(axis=0)
+        )
         results["independent_log_loss"] = np.array([score.value for score in scores])
         results["independent_log_loss_stderr"] = np.array([score.stderr for score in scores])
         fields["rival_comparison"] = judge.gain(pool, probas[C + results["log_loss"][C:].argmin()])

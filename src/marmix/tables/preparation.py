@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array, on_cluster
+from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
 from marmix.core.labels import MISSING_TEXTS
 from marmix.tables.cells import (
     TRUTHS,
@@ -152,7 +152,7 @@ class Preparation(TransformerMixin, BaseEstimator):
     Estimators fit one themselves to a frame that has other columns than numbers, and hold it as `preparation_`.
 
     The kind of a column follows from its cells as text, not from how they are stored, so that the same data give the
-    same features from CSV, pandas, polars or Parquet. Only one stored as categories (pandas, polars, Arrow) is always one of those.
+    same features from CSV, pandas, polars or Parquet. Only one that is stored as categories always is one of categories.
 
     - **Missing** are null, NaN, blank cells, and the texts NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT and ?. -1 is a
       number.
@@ -182,9 +182,9 @@ class Preparation(TransformerMixin, BaseEstimator):
         Further texts that mean a missing value, in every column; a number such as "-99" also where it is stored as a
         number.
     encode : bool, default=True
-        Whether missing cells are filled, or mark their row, and categories become zeros and ones. Otherwise missing cells are NaN,
-        categories are codes of their levels, and one that is stored as such may have any number: for `MARBoostingClassifier`, and
-        for an `Encoder` of the other models.
+        Whether missing cells are filled, or mark their row, and categories become zeros and ones. Otherwise missing cells are
+        NaN, and categories are codes of their levels, of which one that is stored as such may have any number: for
+        `MARBoostingClassifier`, and for an `Encoder` of the other models.
 
     Attributes
     ----------
@@ -448,7 +448,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         counts = []
         for column in self._columns():
             category = column["kind"] == "category"
-            counts += [len(column["levels"])] if category else [0] * (len(column["levels"]) if column["kind"] == "date" else 1)
+            counts += (
+                [len(column["levels"])]
+                if category
+                else [0] * (len(column["levels"]) if column["kind"] == "date" else 1)
+            )
         return counts
 
     def features_in(self) -> list[str]:
@@ -514,11 +518,11 @@ class Preparation(TransformerMixin, BaseEstimator):
 
 
 def preparation_of(X: Any, encode: bool) -> Preparation | None:
-    """A preparation fitted to a frame; None for an array, and for a frame of numbers, of which none is missing if they are encoded.
+    """A preparation fitted to a frame; None for an array or a frame of numbers, unless a missing one is to be filled.
 
     Columns that it leaves out are warned of.
     """
-    if not hasattr(X, "columns") or not (hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")) or on_cluster(X):
+    if not hasattr(X, "columns") or not (hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")):
         return None
     if all(map(_is_number, getattr(X, "dtypes", [None]))):  # pyarrow has no `dtypes`
         numbers = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False) if encode else np.empty(0)
