@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
+from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array, on_cluster
 from marmix.core.labels import MISSING_TEXTS
 from marmix.tables.cells import (
     TRUTHS,
@@ -522,7 +522,7 @@ def preparation_of(X: Any, encode: bool) -> Preparation | None:
 
     Columns that it leaves out are warned of.
     """
-    if not hasattr(X, "columns") or not (hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")):
+    if not hasattr(X, "columns") or not (hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")) or on_cluster(X):
         return None
     if all(map(_is_number, getattr(X, "dtypes", [None]))):  # pyarrow has no `dtypes`
         numbers = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False) if encode else np.empty(0)
