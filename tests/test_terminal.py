@@ -149,7 +149,7 @@ def state():
 import dask, joblib, pyarrow, scipy.stats, sklearn.ensemble
 before = state()
 import marmix
-heavy = {"jinja2", "lightgbm", "matplotlib.pyplot", "torch", "marmix.app", "marmix.plotting"} & set(sys.modules)
+heavy = {"lightgbm", "matplotlib.pyplot", "torch", "marmix.app", "marmix.plotting"} & set(sys.modules)
 assert not heavy, heavy
 import marmix.cli
 assert state() == before
