@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from marmix.evaluation.joint import Range
+from marmix.evaluation.joint import JointTable, Range
 
 VERIFIED, NOT_VERIFIED, DO_NOT_USE = STATES = ("verified", "not verified", "do not use")
 ACCEPT = 0.10  # share of wrong labels that is accepted by default
@@ -82,6 +82,14 @@ class Grounds(NamedTuple):
     no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
     accept: float = ACCEPT
+
+    def with_table(self, table: JointTable) -> "Grounds":
+        """These grounds with the numbers of wrong labels in a table."""
+        of_class = table.confusion().sum(axis=1)
+        k = int(of_class.argmax())
+        return self._replace(
+            wrong=table.wrong(), hidden=table.hidden(), frequent=[*self.imputed][k], most=float(of_class[k])
+        )
 
 
 def verdict(it: Grounds) -> Verdict:
