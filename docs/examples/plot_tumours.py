@@ -53,7 +53,7 @@ print(f"all, in truth       {truth:.3f}")
 # Is modelling the missingness what makes the predictions good? Not here: on these rows it makes no clear difference to the
 # probabilities, and the verdict says so. What it does change is what we believe about them.
 
-print(fill(clf.verdict_, 90))
+print(fill(clf.comparison_.sentence(), 90))
 
 # %%
 # A threshold for a sensitivity target

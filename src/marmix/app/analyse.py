@@ -384,7 +384,9 @@ def _doubts(case: Case) -> list[Caution]:
     """Checks of the mechanism that fail; none with known class shares, which correct for what they look for."""
     if case.comparison is None or case.prior is not None:
         return []
-    return note_cautions([note for note in case.comparison.notes if note.code in CODES], case.features, case.model.classes)
+    return note_cautions(
+        [note for note in case.comparison.notes if note.code in CODES], case.features, case.model.classes
+    )
 
 
 def _verdict(case: Case, board: Sequence[Contender], rival: Comparison) -> Verdict:

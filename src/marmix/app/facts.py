@@ -31,7 +31,10 @@ from marmix.selection.comparison import Comparison as Compared
 
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 BUT_DOUBTFUL = " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
-LINEAR = "It cannot be told: a linear function of the features explains as well which labels are missing."
+LINEAR = (
+    "Whether hard rows lose their labels more often cannot be told: a linear function of the features explains as well which "
+    "labels are missing."
+)
 NOT_OF_FIT = "No intervals were computed: these are not the rows the model was fitted to."
 NO_PARAMETERS = "No candidate has parameters to test."
 SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."
@@ -222,7 +225,7 @@ def estimates(model: Model, result: Inference, features: Sequence[str]) -> list[
     names = parameters_of(fitted, fit.mechanism, fit.covariates).names
     low, high = result.conf_int().T
     entries = [
-        Estimate(name, float(value), *(_number(x) for x in ends), mechanism=kind in ("alpha", "shape", "share"))
+        Estimate(name, kind in ("alpha", "shape", "share"), float(value), *(_number(x) for x in ends))
         for name, kind, value, *ends in zip(
             names, fit.parameters.kinds, result.params, result.bse, low, high, strict=True
         )

@@ -172,11 +172,11 @@ class Estimate:
     """A parameter with its standard error and 95 % interval, None if not available."""
 
     name: str
+    mechanism: bool  # whether it is one of the missingness
     value: float
     stderr: float | None
     low: float | None
     high: float | None
-    mechanism: bool = False  # whether it is one of the missingness
 
 
 @dataclass(frozen=True)

@@ -159,9 +159,9 @@ def bars(verdict: Verdict | None) -> list[Bar]:
     whatever = verdict.hidden.low is None
     labels = {
         "whatever hid the labels" if whatever else "if only hard rows lose their labels": verdict.wrong,
-        "if rows of some class also lose them up to three times as likely": verdict.hidden,
+        "if some class also loses them up to three times as often": verdict.hidden,
     }
-    drawn = []
+    drawn = list[Bar]()
     for label, (value, low, high) in labels.items():
         if value is not None and low is not None and high is not None:
             text = " ".join(wording.estimate(verdict.wrong, "count")) if not drawn else f"{low:,.0f} to {high:,.0f}"
@@ -253,7 +253,8 @@ def _most_probable(tested: Predictions) -> dict[str, Any]:
 
 
 def _drawn(key: str, display: Callable[["Axes"], Any]) -> Figure:
-    drawing, pictures = None, []
+    drawing: Any = None
+    pictures = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # arrays have no column names
         for dark in (False, True):
@@ -261,7 +262,9 @@ def _drawn(key: str, display: Callable[["Axes"], Any]) -> Figure:
                 figure, ax = canvas(5.2, 4.0)
                 drawing = display(ax) if drawing is None else drawing.plot(ax=ax)
                 if key == "calibration":
-                    ax.set(xlabel="probability of the most probable class", ylabel="share in which it is the true class")
+                    ax.set(
+                        xlabel="probability of the most probable class", ylabel="share in which it is the true class"
+                    )
                 buffer = io.BytesIO()
                 figure.savefig(buffer, format="png", dpi=144)
                 pictures.append(buffer.getvalue())

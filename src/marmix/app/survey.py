@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from marmix.app.labels import Labels, labels_of, named_classes
 from marmix.app.reading import Table
 from marmix.core.arrays import Array
+from marmix.evaluation.verdict import ACCEPT
 from marmix.tables.cells import arrow, counted, listed, shown, trimmed
 from marmix.tables.preparation import Column, Counts, Preparation, check_columns
 from marmix.terminal import command_line
@@ -62,6 +63,7 @@ class Options:
     prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
     classes: Sequence[str] = ()  # all classes, if they are named
     time_limit: float | None = None  # seconds for the comparison of the candidates
+    accept: float = ACCEPT  # share of wrong labels
 
     @property
     def label_columns(self) -> list[str]:

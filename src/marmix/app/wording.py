@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from marmix.app.findings import Caution, Contender, Findings, MissingnessFacts
 from marmix.core.notes import Note, listed, sentence
 from marmix.evaluation.joint import Range
+from marmix.evaluation.verdict import Verdict
 from marmix.inference.tables import number, p_sign
 
 DASH, MINUS, SPACE = "\u2013", "\u2212", "\u00a0"  # the space stands between a number and its unit
@@ -84,7 +85,10 @@ def missingness(it: MissingnessFacts) -> str:
     elif p < 0.095:
         often = f"about 1 in {round(1.0 / p):,} data sets"
     sign = f"p {p_sign(p, it.at_floor)}".replace(" ", SPACE)
-    return f"{it.sentence} If missing labels had nothing to do with it, {often} would show as strong a link ({sign})."
+    ends = ""
+    if it.informative and it.toss_up is not None:
+        ends = f" {percent(it.toss_up)} if all classes are equally probable, {percent(it.certain)} if the class is certain."
+    return f"{it.sentence}{ends} If there were no such link, {often} would show one as strong ({sign})."
 
 
 # Notes of a fit, in terms of the file: its columns, its classes, and the options of the program.
@@ -174,18 +178,14 @@ def _worded(note: Note, features: Sequence[str], classes: NDArray[Any]) -> Cauti
 # The summary in a terminal.
 
 WIDTH = 80
+_COLUMNS = (22, 22, 10, 24)  # of the scoreboard
 _CAUTIONS, _CLASSES = 5, 6  # shown; the others are in the report
 
 
 def summary_lines(findings: Findings) -> list[str]:
     """The verdict and what to do next, the scoreboard, then the other findings and cautions, in about twenty lines."""
     labels, data, verdict = findings.labels, findings.data, findings.verdict
-    lines = [f"{verdict_title(findings)}."]
-    if verdict is not None:
-        lines.append(fill(verdict.sentence, WIDTH, initial_indent="  ", subsequent_indent="  "))
-        lines += [_fact("-", text, 2) for text in verdict.reasons]
-        lines += ["", f"Next: {verdict.next[:1].lower()}{verdict.next[1:]}{':' if verdict.command else '.'}"]
-        lines += [f"  {verdict.command}"] * bool(verdict.command)
+    lines = [f"{verdict_title(findings)}."] if verdict is None else verdict_lines(verdict)
     texts = labels.missing_in_words().removeprefix("Missing labels: ").removesuffix(".")
     head = f"{data.file}: {data.rows:,} rows, {labels.missing:,} without a label in '{data.label}'"
     lines += ["", (head + f" ({texts})" * bool(texts)).replace("\n", "\\n")]
@@ -195,6 +195,17 @@ def summary_lines(findings: Findings) -> list[str]:
     if len(findings.cautions) > _CAUTIONS:
         facts.append(("", f"and {len(findings.cautions) - _CAUTIONS} more, in the report"))
     return lines + [_fact(name, text) for name, text in facts] + _scoreboard(findings)
+
+
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """The verdict, and what to do next."""
+    lines = [
+        f"{verdict.state.capitalize()}.",
+        fill(verdict.sentence, WIDTH, initial_indent="  ", subsequent_indent="  "),
+    ]
+    lines += [_fact("-", text, 2) for text in verdict.reasons]
+    doing = fill(f"Next: {verdict.next[:1].lower()}{verdict.next[1:]}{':' if verdict.command else '.'}", WIDTH)
+    return [*lines, "", doing, *[f"  {verdict.command}"] * bool(verdict.command)]
 
 
 def scores(row: Contender, imputed: int) -> list[tuple[str, str]]:
@@ -213,8 +224,8 @@ def _scoreboard(findings: Findings) -> list[str]:
     imputed = findings.labels.imputed
     rows = [["", *scoreboard_head(imputed)]]
     rows += [[row.name, *(" ".join(cell) for cell in scores(row, imputed))] for row in findings.scoreboard]
-    lines = ["  " + "".join(f"{cell:<24}" for cell in row).rstrip().replace(SPACE, " ") for row in rows]
-    return ["", *lines] if findings.scoreboard else []
+    lines = ["  " + "".join(f"{cell:<{width}}" for cell, width in zip(row, _COLUMNS, strict=False)) for row in rows]
+    return ["", *(line.rstrip().replace(SPACE, " ") for line in lines)] if findings.scoreboard else []
 
 
 def _imputed(findings: Findings) -> str:

@@ -18,7 +18,7 @@ NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
 UNKNOWN = Range(None, None, None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """Whether to use imputed labels; as text, the state and its reasons.
 
@@ -40,7 +40,7 @@ class Verdict:
         How many of them are wrong, with its 95 % interval: after an audit whatever hid the labels, without one if labels are
         missing because of the features. None in place of numbers if the labels say too little.
     hidden : Range
-        Without an audit the same, also if a hidden reason makes rows of any class up to three times as likely to lose their label.
+        Without an audit the same, also if a hidden reason makes rows of any class lose their labels up to three times as often.
     accept : float
         The accepted share of wrong labels.
 
@@ -60,7 +60,7 @@ class Verdict:
     hidden: Range
     accept: float
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         last = f"{self.next}: {self.command}" if self.command else f"{self.next}."
         return "\n".join([f"{self.state.capitalize()}. {self.sentence}", *self.reasons, last])
 
@@ -108,12 +108,16 @@ def verdict(it: Grounds) -> Verdict:
     rows, difference = min(ROWS, n), _difference(it)
     problems, reasons = _problems(it, n), [difference] if difference else []
     if it.wrong.low is not None and it.wrong.low > it.accept * n:
-        reasons.append(f"Even so, that is more than the {percent(it.accept)} that you accept; an audit also corrects labels.")
+        reasons.append(
+            f"Even at best, more than the {percent(it.accept)} that you accept are wrong; an audit also corrects labels."
+        )
     name, fewest = _fewest(it)
     if TOO_FEW <= fewest < FEW:
         reasons.append(f"Only {fewest:,.0f} rows are labelled {name!r}: every number here is uncertain.")
     if it.no_chance > NO_CHANCE:
-        reasons.append(f"{it.no_chance:.0%} of the rows have hardly a chance of a label: nothing checks what is imputed there.")
+        reasons.append(
+            f"{100.0 * it.no_chance:.0f} % of the rows have hardly a chance of a label: nothing checks what is imputed there."
+        )
     if it.rival:
         reasons.append(f"A usual classifier of the labelled rows alone, {it.rival}, is clearly better here.")
     sentence = f"How many of the {n:,} imputed labels are wrong cannot be told."
@@ -132,12 +136,13 @@ def verdict(it: Grounds) -> Verdict:
     return Verdict(state, sentence, reasons, doing, command, n, it.wrong, it.hidden, it.accept)
 
 
-def audited(
+def verdict_after(
     before: tuple[float, float, float],
     after: tuple[float, float, float],
     of: int,
     left: int,
     *,
+    labelled: int,
     contradicted: bool,
     accept: float = ACCEPT,
     audit: Callable[[int], str],
@@ -150,6 +155,8 @@ def audited(
         Number of wrong labels among all imputed ones before the audit, and after learning from it among those not audited.
     of, left : int
         How many labels these are.
+    labelled : int
+        Rows of the audit.
     contradicted : bool
         Whether the audit contradicts the model.
     accept : float
@@ -161,10 +168,10 @@ def audited(
     -------
     Verdict
         "verified" if the upper limit is accepted; "do not use" if the lower limit is not, or if the audit contradicts the model
-        and learning from it did not help enough; otherwise "not verified".
+        and learning from it did not help; otherwise "not verified".
     """
     value, low, high = after
-    labelled, limit = of - left, accept * left
+    limit = accept * left
     sentence = "Every row was labelled."
     if left:
         sentence = (
@@ -177,10 +184,10 @@ def audited(
     ]
     if high <= limit:
         state, doing, command = VERIFIED, "Use these labels", ""
-    elif low > limit or (contradicted and value > limit):
+    elif low > limit or (contradicted and value * of >= before[0] * left):
         state, doing, command = DO_NOT_USE, "Label the hardest rows and fit again, or accept more wrong labels", ""
     else:
-        state, more = NOT_VERIFIED, min(rows_needed(value / left, accept) - labelled, left)
+        state, more = NOT_VERIFIED, min(max(rows_needed(value / left, accept) - labelled, 10), left)
         doing, command = f"Label about {more:,} more rows that chance draws, to know whether that is so", audit(more)
         if value > limit:
             doing, command = "Label the hardest rows and fit again, or more rows that chance draws", audit(ROWS)
@@ -216,8 +223,9 @@ def _difference(it: Grounds) -> str:
     if 0.5 * np.abs(given - imputed).sum() < DIFFERENT:
         return ""
     k = int(np.abs(given - imputed).argmax())
+    before, after = 100.0 * given[k], 100.0 * imputed[k]
     return (
-        f"{given[k]:.0%} of the given and {imputed[k]:.0%} of the imputed labels are {[*it.given][k]!r}. So large a difference "
+        f"{before:.0f} % of the given and {after:.0f} % of the imputed labels are {[*it.given][k]!r}. So large a difference "
         "often means that labels are missing because of the class itself."
     )
 
@@ -235,7 +243,7 @@ def _problems(it: Grounds, n: int) -> list[tuple[str, str]]:
     elif wrong.value is None or wrong.low is None:
         problems.append(("The given labels say too little about the imputed ones.", "Label more rows"))
     elif wrong.low > 0.5 * n:
-        problems.append(("Even so, more than half of the imputed labels are wrong.", "Label more rows"))
+        problems.append(("Even at best, more than half of the imputed labels are wrong.", "Label more rows"))
     elif wrong.value > max(it.accept * n, n - it.most):
         text = f"Calling every one of these rows {it.frequent!r} would get fewer of them wrong."
         problems.append((text, "Label more rows, or use the probabilities to rank the rows"))

@@ -651,7 +651,9 @@ def _judged(
             name: class_offsets(values_of(pipeline, "unlabelled_proba", X[without]), expected, weight)
             for name, pipeline in estimators.items()
         }
-    fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "independent_score", "overlap", "verdict"))
+    fields: dict[str, Any] = dict.fromkeys(
+        ("score", "comparison", "rival_comparison", "independent_score", "overlap", "verdict")
+    )
     fields |= {"n_features": X.shape[1], "features": training.features, "classes": training.classes}
     fields |= {"estimators": estimators, "prior_offset": offsets, "results": results, "notes": notes}
     if not (z[tested] >= 0).any():
