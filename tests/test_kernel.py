@@ -260,21 +260,17 @@ def test_inference_is_about_the_mechanism_and_about_probabilities(fit, rings):
 # Where rows are
 
 
-@pytest.mark.parametrize("place", ["file", "device", "cluster"])
+@pytest.mark.parametrize("place", ["file", "device"])
 def test_rows_elsewhere_give_the_same_fit_and_choices(place, tmp_path, monkeypatch, rings, chosen):
     monkeypatch.setattr(marmix.core.files, "LEFT_IN_FILE", -1)
     X, y, _ = rings
     if place == "file":
         np.save(tmp_path / "X.npy", X)
         there, labels = tmp_path / "X.npy", y
-    elif place == "device":
+    else:
         torch = pytest.importorskip("torch")
         pytest.importorskip("array_api_compat")
         there, labels = torch.asarray(X), torch.asarray(y)
-    else:
-        da = pytest.importorskip("dask.array")
-        pytest.importorskip("distributed")
-        there, labels = da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100)
     fit = MARKernelClassifier(**CHOOSING).fit(there, labels)
     assert (fit.C_, fit.mechanism_weight_) == (chosen.C_, chosen.mechanism_weight_)
     assert fit.gamma_ == pytest.approx(chosen.gamma_, rel=1e-12)

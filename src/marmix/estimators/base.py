@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marmix.core.arrays import (
     LARGEST,
     Array,
+    all_to_host,
     namespace,
-    on_cluster,
     on_device,
     on_host,
     to_host,
-    to_host_or_refuse,
     unmasked,
 )
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
@@ -172,16 +171,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     n_passes_: Any = FromModel("n_passes")
     notes_: Any = FromModel("sentences")
     transduction_: Any = NotKept(
-        "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
-        "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
+        "it is not saved with the model, and not kept if the labels come from a file. "
+        "Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
     )
 
     def __getstate__(self) -> dict[str, Any]:
-        """State to copy or pickle, without imputed labels that live on a cluster; those on a device become NumPy arrays."""
+        """State to copy or pickle, with imputed labels on a device as NumPy arrays."""
         state: dict[str, Any] = super().__getstate__()
         labels = state.get("transduction_")
-        if on_cluster(labels):
-            state = {name: value for name, value in state.items() if name != "transduction_"}
         return state | {"transduction_": to_host(labels)} if on_device(labels) else state
 
     # Fitting
@@ -195,7 +192,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             missing,
             named=self.classes,
             classes=None if reset else self.model_.classes,
-            single=self.precision == "single",
         )
         rows.only_squares = self._only_squares
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
@@ -347,7 +343,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         alpha = (-np.inf,) + (0.0,) * (1 + len(covariates.columns))
         return Mechanism(measure, alpha, np.nan if options.free_shape else options.shape)
 
-    # Prediction: arrays come out in the form of X (NumPy, device or cluster).
+    # Prediction: arrays come out in the form of X (NumPy or device).
 
     def _map(self, X: Any, function: Callable[..., Any], *, out: Any = None, dtype: Any = float, **options: Any) -> Any:
         """Apply a function to the rows, block by block; `options` as of `Rows.map`."""
@@ -385,7 +381,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
-            For rows on a device or a cluster, the probabilities are computed and returned there.
+            For rows on a device, the probabilities are computed and returned there.
         out : array or path, optional
             Where to write the result: an array of that shape, or a new `.npy` file, which is returned as a memory map.
 
@@ -561,7 +557,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 f"{self.model_.n_features} features: no standard errors are computed for more than {MOST_FEATURES}. Reduce them "
                 "first, e.g. make_pipeline(PCA(20), ...)."
             )
-        X, y, sample_weight, missing = to_host_or_refuse("inference", X, y, sample_weight, missing)
+        X, y, sample_weight, missing = all_to_host(X, y, sample_weight, missing)
         training = self._validated(X, y, sample_weight, missing, reset=False)
         rows = training.rows
         assert isinstance(rows, HostRows)
@@ -615,7 +611,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             True for the rows of the fit in any order.
         """
         check_is_fitted(self)
-        X, y, sample_weight = to_host_or_refuse("fitted_to", X, y, sample_weight)
+        X, y, sample_weight = all_to_host(X, y, sample_weight)
         return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
 
     def multiple_imputations(
@@ -838,7 +834,7 @@ def sensitivity_of(
     `options` as in `marmix.inference.sensitivity.sensitivity`.
     """
     check_is_fitted(estimator)
-    training = tuple(to_host_or_refuse("sensitivity", *map(open_array, training)))
+    training = tuple(all_to_host(*map(open_array, training)))
     X, y, sample_weight, _ = training
     values, classes = swept(delta), estimator.classes_
     shares = label_shares(y, classes)
@@ -873,7 +869,7 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Accuracy on the labelled rows."""
     check_is_fitted(estimator)
     X, y, sample_weight = open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
-    X, y, sample_weight = to_host_or_refuse("score", X, y, sample_weight)
+    X, y, sample_weight = all_to_host(X, y, sample_weight)
     shares = None
     if has_votes(y):
         shares, _ = vote_shares(y, estimator.classes_, fitted=True)
@@ -932,7 +928,7 @@ def _doubts(
 
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:
-    """A label for every row, from codes or shares; on a cluster a task graph, which refers to the model, not to the estimator."""
+    """A label for every row, from codes or shares."""
     width, names = model.score_model.values_per_row(), model.column_names
     return rows.map(partial(_labels, model), codes, names=names, width=width, out=out, dtype=model.classes.dtype)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, on_cluster, on_device
+from marmix.core.arrays import Array, on_device
 from marmix.core.files import open_array, release
 from marmix.core.frames import UserAxes
 from marmix.core.labels import label_shares, most_voted
@@ -175,7 +175,6 @@ class MARBoostingClassifier(MARClassifier):
     True
     """
 
-    precision = "double"
     n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
     held_out_proba_: Any = NotKept(
@@ -304,10 +303,9 @@ class MARBoostingClassifier(MARClassifier):
     def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
         """Rows with codes in place of categories, and possibly with missing values."""
         X = open_array(X)
-        if reset and (on_device(X) or on_cluster(X)):
-            where = "on a cluster" if on_cluster(X) else "on a device"
+        if reset and on_device(X):
             raise TypeError(
-                f"MARBoostingClassifier grows its trees on the CPU of one machine, and X is {where}: pass a NumPy array, or "
+                "MARBoostingClassifier grows its trees on the CPU, and X is on a device: pass a NumPy array, or "
                 "write the rows to a .npy file and pass its path. Predictions work wherever the rows are."
             )
         categories = _categories(X, self.categorical_features) if reset else self.model_.score_model.categories  # type: ignore[attr-defined]

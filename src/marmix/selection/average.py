@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, to_host_or_refuse
+from marmix.core.arrays import Array, all_to_host
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, label_shares, most_voted
 from marmix.estimators.base import FromModel, MARClassifier, replace_fit, score_labelled, sensitivity_of
@@ -237,7 +237,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Features. Rows on a device are copied to the host; rows on a cluster are not supported.
+            Features. Rows on a device are copied to the host.
         y : array-like of shape (n,) or (n, K)
             Labels; -1, NaN, None or pandas.NA if missing. With a column for each class, votes or probabilities, zero or NaN in
             all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
@@ -342,7 +342,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             Whether each class of `classes_` is in the set; a labelled row's set is its label, or the classes with votes.
         """
         X = self._checked(X)
-        (y,) = to_host_or_refuse("imputed_sets", open_array(y, "y"))
+        (y,) = all_to_host(open_array(y, "y"))
         shares, proba = label_shares(y, self.classes_), self.held_out_proba_
         if proba is None:
             raise ValueError("a class has a single labelled row, so no row was held out: sets need at least two.")

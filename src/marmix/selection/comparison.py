@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
-from marmix.core.arrays import Array, to_host_or_refuse, unmasked
+from marmix.core.arrays import Array, all_to_host, unmasked
 from marmix.core.files import open_array
 from marmix.core.labels import asked_labels, copies_of, label_shares, missing_texts, missing_texts_notes
 from marmix.core.model import column_names
@@ -337,9 +337,7 @@ def _seconds(settings: Any) -> float:
 
 def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) -> tuple[Training, list[Note]]:
     """Checked rows, and notes on their labels."""
-    y, sample_weight, missing = to_host_or_refuse(
-        "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing
-    )
+    y, sample_weight, missing = all_to_host(open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing)
     checked = clone(settings)  # so that a fit that fails leaves the estimator as it was
     X = host_rows(checked, X, reset=True)
     z, classes, shares = encoded(y, settings.classes, None)
@@ -353,7 +351,7 @@ def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) 
 
 def host_rows(estimator: Any, X: Any, reset: bool = False) -> NDArray[Any]:
     """X as a finite array on the host; `reset` in a fit."""
-    (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
+    (X,) = all_to_host(unmasked(open_array(X)))
     refuse_sparse(X)
     X = in_floats(X, partial(validate_data, estimator, reset=reset))
     check_finite(X, column_names(getattr(estimator, "feature_names_in_", None), X.shape[1]))
