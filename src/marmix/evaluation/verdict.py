@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from marmix.evaluation.joint import JointTable, Range
 
@@ -60,9 +60,13 @@ class Verdict:
     hidden: Range
     accept: float
 
+    @property
+    def doing(self) -> str:
+        """What to do, with the command."""
+        return f"{self.next}: {self.command}" if self.command else f"{self.next}."
+
     def __repr__(self) -> str:
-        last = f"{self.next}: {self.command}" if self.command else f"{self.next}."
-        return "\n".join([f"{self.state.capitalize()}. {self.sentence}", *self.reasons, last])
+        return "\n".join([f"{self.state.capitalize()}. {self.sentence}", *self.reasons, self.doing])
 
 
 class Grounds(NamedTuple):
@@ -198,7 +202,7 @@ def rows_needed(share: float, accept: float) -> int:
     """Rows to audit so that a share of wrong labels has an upper limit (Clopper-Pearson, 97.5 %) that is accepted."""
     k = np.arange(10, 5001, 10)
     x = np.ceil(share * k)
-    enough = beta.ppf(0.975, x + 1, np.maximum(k - x, 1e-9)) <= accept
+    enough = betaincinv(x + 1, np.maximum(k - x, 1e-9), 0.975) <= accept
     return int(k[enough.argmax()] if enough.any() else k[-1])
 
 
