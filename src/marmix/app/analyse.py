@@ -234,7 +234,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         tests=facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing),
         sets=sets,
     )
-    analysis = analysis_of(case, [Caution("note", text) for text in plan.doubts.notes()])
+    analysis = analysis_of(case, [Caution("note", text) for text in plan.notes])
     average.selection_ = replace(average.selection_, verdict=analysis.findings.verdict)
     return replace(analysis, classifier=model.named(), columns=columns)
 
