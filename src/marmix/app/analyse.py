@@ -64,7 +64,8 @@ from marmix.tables.preparation import Preparation
 from marmix.terminal import command_line
 
 RULES = {
-    "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent category.",
+    "median": "Trees take missing values as they are. For other models, a missing number is the median of its column, a missing "
+    "category the most frequent one.",
     "drop": "Rows with a missing feature were left out of the fit and have no imputed label.",
 }
 OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
@@ -255,7 +256,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
 
 def names_of(preparation: Preparation) -> list[str]:
     """Names of the features of the model."""
-    return [str(name) for name in preparation.get_feature_names_out()]
+    return [str(name) for name in preparation.encoded_names()]
 
 
 def part(step: Step, start: float, end: float) -> Step:
@@ -312,7 +313,7 @@ def _subject(case: Case, findings: Findings, sweep: Sensitivity | None) -> Subje
         X=case.rows.X[places],
         z=case.rows.z[places],
         named=model.named_statistical(case.features) if model.statistical else None,
-        rows=sample.X,
+        rows=sample.numbers,
         labels=np.array([*model.classes.tolist(), None], dtype=object)[sample.z],
         tested=case.tested and case.tested.predictions(),
         classes=model.classes,

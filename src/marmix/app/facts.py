@@ -210,7 +210,7 @@ def misfit(proba: Array, missing: Array, rows: Sample, features: Sequence[str], 
     q = np.clip(missing, _SURE, 1.0 - _SURE)
     columns = list(enumerate(classes))[len(classes) == 2 :]  # the second class if there are two, else each
     variables = [(f"the probability of {str(name)!r}", proba[:, k]) for k, name in columns]
-    variables += [(repr(name), column) for name, column in zip(features, rows.X.T, strict=True)]
+    variables += [(repr(name), column) for name, column in zip(features, rows.numbers.T, strict=True)]
     worst, cautions = _LEVEL / len(variables), list[Caution]()
     for name, values in variables:
         check = missingness_check(np.where(rows.missing, -1, 0), q, values, n_bins)
