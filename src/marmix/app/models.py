@@ -82,18 +82,6 @@ class Model:
         average.selection_ = replace(average.selection_, classes=self.classes)
         return average
 
-    def named_statistical(self, features: list[str]) -> Pipeline:
-        """The model with parameters, with the names of classes and features, for rows without missing values and categories."""
-        assert self.statistical is not None
-        *steps, (_, estimator) = self.statistical.steps
-        names, estimator = np.array(features, dtype=object), copy(estimator)
-        estimator.model_ = estimator.model_.renamed(self.classes, None if steps else names)
-        if not steps:
-            return Pipeline([("classifier", estimator)])
-        scaler = copy(steps[-1][1])
-        scaler.feature_names_in_ = names
-        return Pipeline([("scaler", scaler), ("classifier", estimator)])
-
     def words(self, any_missing: bool) -> str:
         """The kinds of models in an average with their total weights; the model itself if one has all the weight."""
         members = {name: weight for name, weight in self.weights.items() if weight > 0.0}
