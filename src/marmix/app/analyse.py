@@ -14,7 +14,7 @@ from scipy.special import entr
 
 import marmix
 from marmix.app import facts
-from marmix.app.cautions import ENRICHED, FEW, Grounds, cautions, note_cautions, verdict
+from marmix.app.cautions import FEW, Grounds, cautions, note_cautions, verdict
 from marmix.app.figures import Subject, figures
 from marmix.app.findings import (
     Caution,
@@ -541,23 +541,7 @@ def _grounds(
         better=float(better[1:].mean()),
         frequent=names[frequent],
         absent=names[int(absent.argmax())] if absent.max() >= 1.0 else "",
-        **_enrichment(case, names),
     )
-
-
-def _enrichment(case: Case, names: list[str]) -> dict[str, Any]:
-    """A class that is far rarer among all rows than among the given labels, if labels were drawn by class."""
-    posterior = case.tested.posterior if case.tested else None
-    if posterior is None or posterior.drawn_by_class is None:
-        return {}
-    drawn = np.where(case.labelled[:, None], case.shares, posterior.drawn_by_class)
-    given, share = (
-        np.clip(share, 1e-6, 1.0 - 1e-6)
-        for share in (case.shares.sum(axis=0) / case.labelled.sum(), drawn.mean(axis=0))
-    )
-    odds = given / (1.0 - given) / (share / (1.0 - share))
-    k = int(odds.argmax())
-    return {"enriched": names[k], "enrichment": float(given[k])} if odds[k] > ENRICHED else {}
 
 
 def _notes(case: Case) -> list[Caution]:

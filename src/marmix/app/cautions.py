@@ -16,7 +16,6 @@ MANY_WRONG = 0.2  # share of the imputed labels
 WIDE = 0.5  # interval of that share
 LIKELY, UNLIKELY = 0.975, 0.75  # probabilities of being better than one class for every row
 NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
-ENRICHED = 4.0  # odds of a class among the given labels, against those among all rows if labels were drawn by class
 FINE = (
     "Every class has enough labels, the checks of the mechanism pass, and no usual classifier is clearly better. Whether labels "
     "are missing because of the label, no check can see: an audit of 30 rows can."
@@ -39,8 +38,6 @@ class Grounds(NamedTuple):
     no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
     absent: str = ""  # a class that no row is imputed as, though some rows should be
-    enriched: str = ""  # a class that may be far rarer than among the given labels
-    enrichment: float = 0.0  # its share of the given labels
 
 
 def cautions(grounds: Grounds, others: Sequence[Caution] = ()) -> list[Caution]:
@@ -130,11 +127,6 @@ def _about_missingness(grounds: Grounds) -> list[Caution]:
         rows = f"{100.0 * grounds.no_chance:.0f} % of the rows"
         text = f"{rows} have hardly a chance of a label: nothing checks their imputed labels."
         facts.append(Caution(level, text, "Label a few such rows: they are among the rows most worth labelling."))
-    if grounds.enriched:
-        share = f"{shown(grounds.enriched)} is {100.0 * grounds.enrichment:.0f} % of the given labels"
-        text = f"{share}, but far rarer among all rows if such rows were labelled on purpose."
-        advice = f"If you know the share of {shown(grounds.enriched)} among all rows, give it with --prevalence."
-        facts.append(Caution("caution", text, advice))
     return facts
 
 
