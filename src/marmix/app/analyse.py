@@ -249,7 +249,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         tests=facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing),
         sets=sets,
     )
-    others = [Caution("note", text) for text in plan.doubts.notes()]
+    others = [Caution("note", text) for text in plan.notes]
     return replace(analysis_of(case, others), classifier=model.named(), columns=columns)
 
 
