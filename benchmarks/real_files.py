@@ -1,15 +1,17 @@
 """Files whose labels are really missing: what classifiers claim, what `marmix` says, and what became known later.
 
-| file | who left the label open | the truth | where anyone can have it |
-|---|---|---|---|
-| planets | NASA in February 2013: a candidate | the disposition of September 2025, of most rows | NASA Exoplanet Archive, Q1-Q8 and cumulative KOI tables |
-| mammograms | a radiologist: undecided | the biopsy | UCI, doi:10.24432/C53K6Z; the 830 complete rows: `load_mammography` |
-| photographs | three or five people, drawn from those who looked: they disagree | the label of CIFAR-10 | github.com/jcpeterson/cifar-10h |
-| lesions | seven endoscopists: fewer than six agree | histology | UCI, gastrointestinal lesions in regular colonoscopy |
+- planets: candidates of NASA's Kepler mission that were open in February 2013. Truth: the dispositions of September 2025, of most
+  of them. NASA Exoplanet Archive, tables of Kepler objects of interest (public domain).
+- mammograms: masses on which a radiologist was undecided. Truth: the biopsy. UCI, doi:10.24432/C53K6Z (CC BY 4.0); the complete
+  rows are `load_mammography`.
+- photographs: three or five people are drawn from those who looked at each, and they disagree. Truth: the label of CIFAR-10.
+  github.com/jcpeterson/cifar-10h (CC BY-NC-SA 4.0).
+- lesions: fewer than six of seven endoscopists agree. Truth: histology. UCI, gastrointestinal lesions in regular colonoscopy.
 
-Features of photographs are the logarithms of the class probabilities of a weak network, of `ROWS` photographs drawn by chance. Files
-other than `load_mammography` are looked for as `benchmarks/common/rows.py` says (`MARMIX_DATA`, `MARMIX_SHARED`); those that are
-not at hand are left out. Truth is the share of wrong labels among rows whose label is missing and whose truth is known.
+Features of photographs are the logarithms of the class probabilities of a weak network, of `ROWS` photographs drawn by chance.
+Files other than `load_mammography` are looked for as `benchmarks/common/rows.py` says (`MARMIX_DATA`, `MARMIX_SHARED`); those
+that are not at hand are left out. Truth is the share of wrong labels among rows whose label is missing and whose truth is
+known.
 
 **Without an audit**: the share of wrong labels that usual classifiers claim, which is their error on the labelled rows in five
 folds, and their share of wrong labels in truth; the same of `MARClassifierCV`, with (a) the 95 % interval if labels are missing
