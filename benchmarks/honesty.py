@@ -283,7 +283,7 @@ def print_table(report, records):
     """The table by family and by group; returns the coverage by group and method."""
     columns = {"ranges that contain the truth": "", "files": ""}
     for name in SAID:
-        columns |= {name: ".2f", "±" + " " * (len(columns) // 2): ".3f"}
+        columns |= {name: ".2f", f"{name}: ±": ".3f"}
     columns |= {"no (a)": ".2f"} | dict.fromkeys(BESIDES, ".2f") | {"90 % sure, right": ".2f"}
     table, found = report.table("honesty", columns, within=0.15), {}
     names = list(dict.fromkeys(record["family"] for record in records))
