@@ -13,10 +13,10 @@ Files other than `load_mammography` are looked for as `benchmarks/common/rows.py
 that are not at hand are left out. Truth is the share of wrong labels among rows whose label is missing and whose truth is
 known.
 
-**Without an audit**: the share of wrong labels that usual classifiers claim, which is their error on the labelled rows in
-five folds, and their share of wrong labels in truth; the same of `MARClassifierCV`, with (a) the 95 % interval if labels are missing
-because of the features, (b) the range if rows of any class are also up to three times as likely to lose their label, the state of
-its verdict, and how many of its intervals of precision and recall of a class contain the truth.
+**Without an audit**: the share of wrong labels that usual classifiers claim, which is their error on the labelled rows in five
+folds, and their share of wrong labels in truth; the same of `MARClassifierCV`, with (a) the 95 % interval if labels are missing
+because of the features, (b) the range if rows of any class are also up to three times as likely to lose their label, the state
+of its verdict, and how many of its intervals of precision and recall of a class contain the truth.
 
 **With an audit** of 20, 50 and 100 of the rows whose truth is known, drawn by chance, again and again: means of the share said to
 be wrong before learning and its 95 % interval, how often it contains the truth, how often the verdict is "verified", "not
