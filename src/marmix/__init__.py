@@ -1,10 +1,12 @@
 """Classification when labels are missing for a reason."""
 
+from marmix import estimate
 from marmix.app.saved import report
 from marmix.audit import Audit
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import BoundaryWarning
+from marmix.estimate.diagnosis import diagnose
 from marmix.estimators import (
     LabelledRows,
     MARBoostingClassifier,
@@ -37,6 +39,8 @@ __all__ = [
     "WithUnlabelled",
     "__version__",
     "compare",
+    "diagnose",
+    "estimate",
     "load",
     "pool",
     "report",
