@@ -270,7 +270,7 @@ def through_file(X, z, y):
             rows = csv.writer(file)
             rows.writerows([[*columns, "label"], *zip(*columns.values(), labels, strict=True)])
         options = Options(data=folder / "rows.csv", label="label", out=folder / "out")
-        fit_file(options, Progress(quiet=True), agree=lambda survey: True)
+        fit_file(options, Progress(quiet=True))
         summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
         with open(folder / "out" / "imputed.csv", newline="", encoding="utf-8") as file:
             written = list(csv.DictReader(file))

@@ -66,7 +66,7 @@ def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, o
 
 def test_where_every_row_has_a_label_there_is_nothing_to_compare(fit):
     frame, truth = rows()
-    _, summary, _ = fit(frame.assign(kind=truth), "--keep", "kind")
+    _, summary, _ = fit(frame.assign(kind=truth), "--classes", "elm", "oak")
     assert summary["comparison"]["helped"] is None
     assert "no label is missing" in summary["comparison"]["sentence"]
     assert "missingness" not in summary["model"]["name"] + summary["statistical"]["name"]
@@ -260,7 +260,7 @@ def test_sets_hold_the_given_label_or_the_true_class_of_most_rows(fit, tmp_path)
     assert facts["single"] == sum(len(sets[i]) == 1 for i in imputed)
     assert facts["mean_size"] == pytest.approx(np.mean([len(sets[i]) for i in imputed]))
     complete = frame.assign(kind=truth)
-    code, _, error = fit(complete, "--model", "mixture", "--sets", "0.9", "--force", "--keep", "kind")
+    code, _, error = fit(complete, "--model", "mixture", "--sets", "0.9", "--force", "--classes", "elm", "oak")
     assert code == 1
     assert "--sets is for rows without a label" in error
 

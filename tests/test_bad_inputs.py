@@ -53,7 +53,7 @@ def contents(folder):
 
 
 def test_the_table_is_long_and_says_each_thing_once():
-    assert len({case["given"] for case in CASES}) == len(CASES) >= 120
+    assert len({case["given"] for case in CASES}) == len(CASES) >= 100
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['subject']}: {case['given']}" for case in CASES])

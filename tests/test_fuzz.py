@@ -27,9 +27,8 @@ from marmix import (
     MARLogisticRegression,
     MARStudentMixture,
 )
-from marmix.app.labels import labels_of
-from marmix.app.reading import read
-from marmix.app.writing import write_rows
+from marmix.app.reading import read, write_rows
+from marmix.app.survey import labels_of
 from marmix.outputs import new_files
 from marmix.tables import Preparation
 

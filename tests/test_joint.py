@@ -64,6 +64,28 @@ def test_all_figures_follow_from_one_nonnegative_table(seed, n, K, rate, level):
     assert None in values or sum(values) == pytest.approx(1.0)
 
 
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 60), K=st.integers(2, 5), rate=st.sampled_from([0.5, 0.97]))
+def test_the_range_for_a_hidden_reason_contains_the_interval_and_what_follows_if_a_class_loses_its_labels(
+    seed, n, K, rate
+):
+    z, _, tau, posterior, shares = random_rows(seed, n, K, rate)
+    joint, lost, classes = JointTable.of(shares, tau, posterior, n_draws=50), z < 0, K
+    wrong, hidden = joint.wrong(), joint.hidden()
+    assert (wrong.value is None) == (hidden.value is None)
+    if wrong.value is None:
+        return
+    assert 0.0 <= hidden.low <= wrong.low + 1e-9
+    assert wrong.high - 1e-9 <= hidden.high <= lost.sum() + 1e-9
+    central, predicted = posterior.central[lost], tau[lost].argmax(axis=1)
+    for k in range(classes):
+        for odds in (1 / 3, 0.5, 2.0, 3.0):
+            tilted = central * np.where(np.arange(classes) == k, odds, 1.0)
+            right = tilted[np.arange(len(tilted)), predicted] / tilted.sum(axis=1)
+            assert hidden.low - 1e-6 <= np.sum(1.0 - right) <= hidden.high + 1e-6
+    more = joint.scaled(2.0 * joint.tables[0, 0].sum(axis=1), 3.0 * joint.tables[0, 1].sum(axis=0))
+    np.testing.assert_allclose(more.hidden(), np.multiply(hidden, 3.0), rtol=1e-9)
+
+
 @given(seed=st.integers(0, 10_000), K=st.integers(2, 4), rows=st.sampled_from(["all", "labelled", "unlabelled"]))
 def test_curves_by_threshold_are_those_of_the_table(seed, K, rows):
     z, _, tau, posterior, shares = random_rows(seed, 40, K, 0.6)
@@ -99,7 +121,7 @@ def true_table(z, truth, proba):
     K = proba.shape[1]
     tables = np.zeros((1, 2, K, K))
     np.add.at(tables[0], ((z < 0).astype(int), truth, proba.argmax(axis=1)), 1.0)
-    return JointTable(tables, [])
+    return JointTable(tables, [], np.zeros((2 * K, K)))
 
 
 def covered(joint, true, level=0.9):

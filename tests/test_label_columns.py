@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marmix.app.labels import Coder, labels_of
 from marmix.app.reading import Table
+from marmix.app.survey import Coder, labels_of
 from marmix.core.labels import MISSING_LABELS
 
 pa = pytest.importorskip("pyarrow")
@@ -96,8 +96,8 @@ def test_what_cannot_be_fitted_is_refused_by_check(cells, classes, message):
 def test_a_column_of_identifiers_is_refused_as_it_is_read():
     with pytest.raises(ValueError, match=r"more than 100 different labels .*'0', '1', '2', "):
         labels([str(i) for i in range(101)])
-    labels([str(i) for i in range(100)] * 2).check()
-    labels([str(i) for i in range(10)]).check()
+    labels(["", *(str(i) for i in range(100))] * 2).check()
+    labels(["", *(str(i) for i in range(10))]).check()
     with pytest.raises(ValueError, match="labels are text or whole numbers"):
         labels(pa.array([[1], [2]]))
 

@@ -10,8 +10,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.app.labels import labels_of
 from marmix.app.reading import Table
+from marmix.app.survey import labels_of
 from marmix.core.labels import (
     MISSING_LABELS,
     encode_labels,

@@ -23,10 +23,9 @@ from marmix import (
     votes,
 )
 from marmix.app.fit import fit_file
-from marmix.app.labels import labels_of
 from marmix.app.reading import Table
 from marmix.app.saved import Request, evaluate_file
-from marmix.app.survey import Options
+from marmix.app.survey import Options, labels_of
 from marmix.core.labels import copies_of, vote_shares
 from marmix.evaluation import (
     PartialLabelKFold,

@@ -126,7 +126,6 @@ def parser_of_all() -> Parser:
             ("Labels and probabilities for new rows:", "marmix predict results/model.marmix new.csv"),
         ],
         exits={
-            2: "wrong arguments, or questions about a file that arguments answer",
             3: "the files were written, but the fit did not converge",
             130: "interrupted",
             143: "terminated by a signal",

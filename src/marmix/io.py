@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.app.labels import Coder
 from marmix.app.reading import text_batches
+from marmix.app.survey import Coder
 from marmix.core.labels import missing_in_words
 from marmix.outputs import new_files
 from marmix.tables.cells import arrow, as_numbers, as_table, trimmed, truths

@@ -169,25 +169,19 @@ class Case:
         """
         if self.tested is None:
             return None
-        joint = self.joint_of(np.where(self.labelled[:, None], self.tested.proba, self.proba))
-        tables = joint.tables
-        imputed = tables[0, 1].sum(axis=0)
-        if not imputed.any():
-            return joint
-        if len(self.sample.z) < len(self.rows.X):
-            lacking = (imputed == 0.0) & (self.imputed > 0)  # a class that no row of the sample is imputed as
-            tables[:, 1][..., lacking] = tables[:, 1].sum(axis=2, keepdims=True) / imputed.sum()
-            tables[:, 1] *= self.imputed / np.where(lacking, 1.0, np.maximum(imputed, 1.0))
-        return joint if joint.wrong().value is not None else None
+        joint = self.joint_of(np.where(self.labelled[:, None], self.tested.proba, self.proba), self.imputed)
+        return joint if joint.wrong().value is not None or not self.imputed.any() else None
 
-    def joint_of(self, proba: Array) -> JointTable:
-        """The table of predictions of the sample, with the labels of the file and as many unlabelled rows."""
+    def joint_of(self, proba: Array, imputed: NDArray[Any] | None = None) -> JointTable:
+        """The table of predictions of the sample, scaled to the file; `imputed` labels of each class, if known."""
         assert self.tested is not None
         joint = JointTable.of(self.shares, proba, self.tested.posterior)
-        if len(self.sample.z) < len(self.rows.X):
-            joint.tables[:, 0] *= (self.given / np.maximum(self.shares.sum(axis=0), 1.0))[:, None]
-            joint.tables[:, 1] *= self.imputed.sum() / max(joint.tables[0, 1].sum(), 1.0)
-        return joint
+        if len(self.sample.z) == len(self.rows.X):
+            return joint
+        column = joint.tables[0, 1].sum(axis=0)
+        return joint.scaled(
+            self.given, self.imputed.sum() * column / max(column.sum(), 1.0) if imputed is None else imputed
+        )
 
     @property
     def features(self) -> list[str]:
@@ -255,7 +249,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         tests=facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing),
         sets=sets,
     )
-    others = [Caution("note", text) for text in plan.doubts.notes()]
+    others = [Caution("note", text) for text in plan.notes]
     return replace(analysis_of(case, others), classifier=model.named(), columns=columns)
 
 

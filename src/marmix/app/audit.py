@@ -21,10 +21,9 @@ from marmix.app.fit import FILES, require_libraries
 from marmix.app.labelling import LABEL, labelling_page
 from marmix.app.page import environment
 from marmix.app.predictions import predicted, with_labels
-from marmix.app.reading import Table, read
+from marmix.app.reading import Table, read, write_rows
 from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, own_columns
 from marmix.app.wording import VERDICTS
-from marmix.app.writing import write_rows
 from marmix.audit import Audit, AuditResult, Estimate
 from marmix.core.labels import MISSING_TEXTS, number_labels
 from marmix.outputs import new_files

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from marmix import persistence
 from marmix.app import audit, fit, saved
 from marmix.app.findings import Findings
-from marmix.app.survey import Doubtful, Doubts, Options
+from marmix.app.survey import Options
 from marmix.app.wording import WIDTH, summary_lines
 from marmix.selection.candidates import KINDS
 from marmix.terminal import Progress
@@ -172,8 +172,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--impute-features": {"choices": ("median", "drop"), "default": "median", "metavar": "HOW"}
     | {"help": "median, or drop: no label where a feature is missing"},
     "--classes": _SEVERAL | {"metavar": "TEXT", "help": "all classes, if one is named None or -1"},
-    "--keep": _REPEATED | {"metavar": "COLUMN", "help": "ask nothing about this column"},
-    "--yes": _FLAG | {"help": "make the changes that the questions propose"},
+    "--keep": _REPEATED | {"metavar": "COLUMN", "help": "use a column that looks like an identifier or a leak"},
     "--model": {"choices": KINDS, "default": "auto", "metavar": "KIND"}
     | {"help": f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"},
     "--prevalence": _REPEATED
@@ -247,7 +246,7 @@ class Command(NamedTuple):
             rare.add_argument(option, **OPTIONS[option])
 
 
-WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
+NOT_CONVERGED = 3
 SHELLS = ("bash", "zsh", "tcsh")
 Record = TypeVar("Record")
 
@@ -277,16 +276,7 @@ def print_findings(options: argparse.Namespace, findings: Findings, ending: str)
 
 def run_fit(options: argparse.Namespace) -> int:
     """Fit, write the files, and print a summary."""
-    try:
-        findings = fit.fit_file(
-            record_of(Options, options), Progress(options.quiet), lambda doubts: _agreed(options, doubts)
-        )
-    except Doubtful as doubtful:
-        if doubtful.doubts.fatal:
-            raise
-        # where it asks, the questions have been printed
-        print(f"marmix fit: {'nothing was written.' if _asks(options) else doubtful}", file=sys.stderr)
-        return WRONG_ARGUMENTS
+    findings = fit.fit_file(record_of(Options, options), Progress(options.quiet))
     ending = f"Written to {options.out}: {', '.join(fit.FILES)}"
     if findings.labels.imputed:
         ending += f"\nHow many labels are wrong? Label 30 of them: {audit.command(options.out, '--rows', '30')}"
@@ -295,22 +285,6 @@ def run_fit(options: argparse.Namespace) -> int:
         print("marmix fit: the fit did not converge; the files were written, see the report.", file=sys.stderr)
         return NOT_CONVERGED
     return 0
-
-
-def _asks(options: argparse.Namespace) -> bool:
-    """Whether there is a terminal to ask in."""
-    return not options.yes and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-
-
-def _agreed(options: argparse.Namespace, doubts: Doubts) -> bool:
-    """Whether to go on with the proposed changes: with --yes, or if the user says so."""
-    if options.yes:
-        for text in doubts.notes():
-            print(f"marmix fit: {text}", file=sys.stderr)
-    elif _asks(options):
-        print(f"marmix fit: {doubts.text()}\nGo on with these changes? [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().casefold() in ("y", "yes")
-    return bool(options.yes)
 
 
 def run_predict(options: argparse.Namespace) -> int:
@@ -450,8 +424,7 @@ COMMANDS = {
         "DATA --label COLUMN --out DIR [options]",
         "Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label. Models that take into account why "
         "labels are missing and models that ignore it are averaged, weighted by cross-validation. The folder DIR gets "
-        "imputed.csv, model.marmix, report.html and summary.json. Questions about the file come before the fit, each with the "
-        "option that answers it.",
+        "imputed.csv, model.marmix, report.html and summary.json.",
         [
             (
                 "Impute the labels that are missing in the column 'type':",
@@ -472,7 +445,7 @@ COMMANDS = {
             "--votes": {},
             "--shares": {},
             "--out": {"metavar": "DIR", "required": True, "help": "folder to write to"},
-            **{option: {} for option in ("--id", "--features", "--exclude", "--missing", "--yes", "--force", "--json")},
+            **{option: {} for option in ("--id", "--features", "--exclude", "--missing", "--force", "--json")},
             **_END,
         },
         [
@@ -481,7 +454,6 @@ COMMANDS = {
         ],
         label_required=True,
         exits={
-            WRONG_ARGUMENTS: "wrong arguments or questions",
             NOT_CONVERGED: "files written, but not converged",
         },
         also=("audit", "predict", "evaluate", "sensitivity", "report", "demo"),

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -14,9 +13,8 @@ from marmix.app.analyse import Analysis, analyse
 from marmix.app.findings import Caution, Findings
 from marmix.app.models import announced
 from marmix.app.page import report_html
-from marmix.app.reading import Table, read
-from marmix.app.survey import Doubts, Options, Plan, survey
-from marmix.app.writing import write_rows
+from marmix.app.reading import Table, read, write_rows
+from marmix.app.survey import Options, Plan, survey
 from marmix.datasets.hard import TUMOUR_COLUMNS, tumours
 from marmix.outputs import new_files
 from marmix.tables.cells import counted
@@ -25,18 +23,15 @@ from marmix.terminal import Progress, command_line
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
 
 
-def fit_file(options: Options, progress: Progress, agree: Callable[[Doubts], bool] = lambda doubts: False) -> Findings:
-    """Read a file, compare and average candidates, impute labels, and write all four files or none.
-
-    If the survey leaves questions, `agree` says whether to go on with its remedies; if not, `Doubtful` is raised.
-    """
+def fit_file(options: Options, progress: Progress) -> Findings:
+    """Read a file, compare and average candidates, impute labels, and write all four files or none."""
     require_libraries()
     with new_files(options.out, FILES, force=options.force, sources=[options.data]) as folder:
         table = read(options.data, **options.reading)
         progress.say(table.path, table.notes)
-        plan = survey(table, options, agree)
+        plan = survey(table, options)
         table = plan.table
-        progress.say(table.path, plan.preparation.notes_)
+        progress.say(table.path, [*plan.notes, *plan.preparation.notes_])
         X = plan.rows.X
         with progress.phase("fitting", announced(plan.options.model, *X.shape)) as step:
             analysis = analyse(table, plan, step)

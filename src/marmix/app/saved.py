@@ -23,14 +23,12 @@ from marmix.app import facts
 from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, names_of, part
 from marmix.app.findings import Findings, ScoreFacts, finite
 from marmix.app.fit import require_libraries
-from marmix.app.labels import labels_of
 from marmix.app.models import Model, Sample, Step, compared, sampled, statistical
 from marmix.app.page import report_html
 from marmix.app.predictions import Predicted, given_codes, predicted
-from marmix.app.reading import Table, read
-from marmix.app.survey import Rows, complete_rows, rows_of
+from marmix.app.reading import Table, read, write_rows
+from marmix.app.survey import Rows, complete_rows, labels_of, rows_of
 from marmix.app.wording import summary_lines
-from marmix.app.writing import write_rows
 from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.estimators.base import numbered
 from marmix.estimators.logistic import MARLogisticRegression

@@ -1,20 +1,39 @@
-"""The survey of a file before the work: what its columns and labels are, what is doubtful, and the rows of the fit."""
+"""The survey of a file before the work: its labels, what its columns are, which are no features, and the rows of the fit."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.app.labels import Labels, labels_of, named_classes
 from marmix.app.reading import Table
 from marmix.core.arrays import Array
-from marmix.tables.cells import arrow, counted, listed, shown, trimmed
+from marmix.core.labels import (
+    MISSING,
+    MISSING_LABELS,
+    MISSING_TEXTS,
+    as_classes,
+    missing_in_words,
+    most_voted,
+    vote_shares,
+)
+from marmix.tables.cells import (
+    NUMBER,
+    TRUTHS,
+    arrow,
+    as_numbers,
+    as_text,
+    is_numeric,
+    listed,
+    plain,
+    shown,
+    trimmed,
+)
 from marmix.tables.preparation import Column, Counts, Preparation, check_columns
 from marmix.terminal import command_line
 
@@ -24,15 +43,16 @@ _LEAST, _MANY = 10, 20  # fewest cells that can look like row numbers, and like 
 _OFTEN = 0.1  # different numbers per row, from which a column named like an identifier may be one although they repeat
 _DIGITS = 6  # of numbers that may be identifiers although nothing but their length says so
 _PAIRS = 5.0  # expected number of equal pairs among measurements, from which none at all means identifiers
-_RARE = 0.002  # share of other values up to which a column has nearly one value
 _TOGETHER = 0.95  # share of rows in which a column is filled as the label is, from which it knows the label
 _CLASSES = 5  # named in a question
 _PROSE = 4  # mean number of words in free text
-_ID_WORD = re.compile(
-    "ids?|[pu]id|uuid|guid|mrn|ssn|nr|no|num|number|nummer|numero|numéro|identifier|identifiant|index|idx|key|barcode|serial|"
-    "patients?|subjects?|participants?|proband|person|case|record|row|rownames|sample|specimen|unnamed|observation|obs|"
-    ".*(patient|subject|sample|record|case|row|person|user|customer|client|participant|item|cell|pat)id"
-)  # the last word of the name of a column of identifiers
+_ID = re.compile(  # names of identifiers
+    r"(?i:(.*[\W_])?(id|nr|no|number|index|key|mrn)\.?|(patient|subject|sample|case|row|user)id)|.*[a-z]I[dD]"
+)
+MOST_CLASSES = 100
+_ALMOST_ALL, _FEW = 0.8, 10  # more distinct labels than this share and this number: identifiers or measurements
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as written by Python
+_ROW_BY_ROW = "it looks like an identifier or a number, not a class. Choose the column of classes."
 _MEDIAN = "--impute-features median keeps such rows; --exclude drops a column that is often empty."
 
 
@@ -70,24 +90,23 @@ class Options:
 
     def columns(self, table: Table) -> list[str]:
         """The features: those asked for, or all columns but the labels, the id, a pandas index and the excluded ones."""
-        names, requested = table.names, list(dict.fromkeys(self.features or ()))
-        labels, option_name = self.label_columns, "--votes" if self.votes else "--shares" if self.shares else "--label"
-        for option, columns in (
-            (option_name, labels),
-            ("--id", [self.id] if self.id else []),
-            ("--features", requested),
-            ("--exclude", self.exclude),
-        ):
+        names, requested, labels = table.names, list(dict.fromkeys(self.features or ())), self.label_columns
+        option_name = "--votes" if self.votes else "--shares" if self.shares else "--label"
+        ids = [self.id] if self.id else []
+        options = {
+            option_name: labels,
+            "--id": ids,
+            "--features": requested,
+            "--exclude": self.exclude,
+            "--keep": self.keep,
+        }
+        for option, columns in options.items():
             check_columns(columns, names, f"{option}: {self.data}")
-        for label in labels:
-            if label in requested:
-                raise ValueError(f"--features includes the label column {label!r}: remove it there.")
-            if labels.count(label) > 1:
-                raise ValueError(f"{option_name} names the column {label!r} twice.")
-        if self.id in requested:
-            raise ValueError(f"--features includes the --id column {self.id!r}: remove it from one of them.")
-        if self.id in labels:
-            raise ValueError(f"--id and {option_name} name the same column, {self.id!r}: name two different columns.")
+        twice = [name for name, count in Counter([*labels, *ids, *requested]).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"{shown(twice[0])} is named twice by {option_name}, --id and --features: give each column one meaning."
+            )
         features = requested or [name for name in names if name not in (*labels, self.id, *table.index)]
         features = [name for name in features if name not in self.exclude]
         if not features:
@@ -95,132 +114,246 @@ class Options:
         return features
 
 
+# The labels
+
+
 @dataclass(frozen=True)
-class Doubt:
-    """Something doubtful in a file.
+class Labels:
+    """The labels of all rows.
 
     Attributes
     ----------
-    what : str
-        "label", "row numbers", "identifier", "one value", "leak", "keep", "features", "no missing label", "single label" or
-        "similar labels".
-    column : str or None
-    text : str
-        A sentence.
-    remedy : (str, str) or None
-        The option that settles it, and its value.
-    asks : bool
-        Whether the user has to agree to the remedy; otherwise it is applied, and said.
-    fatal : bool
-        Whether there can be no fit.
-    keep : str or None
-        The value of --keep by which the user says that nothing is wrong.
+    name : str
+        The label column, or several with commas.
+    columns : list of str
+    where : str
+        The columns in a message.
+    codes : int array of shape (n,)
+        Index of the class of each row, that of the most votes if there are several, -1 if its label is missing.
+    classes : array of shape (K,)
+        The classes named by the user, or the sorted labels, integers if all of them are written as such.
+    shares : array of shape (n, K) or None
+        Shares of the classes in the votes of each row; None if each has one label.
+    marks : dict
+        Texts that counted as missing labels, "" for empty cells, and how many cells have each.
+    named : bool
+        Whether the user named the classes.
     """
 
-    what: str
-    column: str | None
-    text: str
-    remedy: tuple[str, str] | None = None
-    asks: bool = False
-    fatal: bool = False
-    keep: str | None = None
-
-    @property
-    def option(self) -> str:
-        """The remedy as it is typed."""
-        return "" if self.remedy is None else command_line(_words(*self.remedy))
-
-
-class Doubtful(ValueError):  # noqa: N818 - a question rather than an error
-    """There are doubts about a file, and nobody agreed to the remedies."""
-
-    def __init__(self, doubts: "Doubts"):
-        super().__init__(doubts.text())
-        self.doubts = doubts
-
-
-@dataclass(frozen=True)
-class Doubts:
-    """What is doubtful about a file, and the options that settle it."""
-
-    options: Options
-    doubts: list[Doubt]
-
-    @property
-    def questions(self) -> list[Doubt]:
-        """The doubts that must be settled before the fit."""
-        return [doubt for doubt in self.doubts if doubt.asks or doubt.fatal]
-
-    @property
-    def fatal(self) -> bool:
-        """Whether no options settle the doubts."""
-        return any(doubt.fatal for doubt in self.doubts)
-
-    def _values(self, option: str) -> list[str]:
-        """Values of an option in the remedies."""
-        return [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
-
-    def _command(self) -> list[str]:
-        """The words of the command line with the options that settle the doubts."""
-        words = list(self.options.command)
-        end = words.index("--") if "--" in words else len(words)
-        first = [word for word in words[:end] if word not in ("--yes", "--ye", "--y")]
-        remedies = [word for doubt in self.doubts if doubt.remedy for word in _words(*doubt.remedy)]
-        return [*first, *remedies, *words[end:]]
-
-    @property
-    def command(self) -> str:
-        """The command line with the options that settle the doubts."""
-        return command_line(self._command())
-
-    def remedied(self) -> Options:
-        """The options with the remedies."""
-        options, ids = self.options, self._values("--id")
-        return replace(
-            options,
-            exclude=[*options.exclude, *self._values("--exclude")],
-            missing=[*options.missing, *self._values("--missing")],
-            keep=[*options.keep, *self._values("--keep")],
-            id=ids[0] if ids else options.id,
-            command=self._command() if self.questions else options.command,
-        )
+    name: str
+    columns: list[str]
+    where: str
+    codes: NDArray[np.int32]
+    classes: NDArray[Any]
+    shares: Array | None
+    marks: Mapping[str, int]
+    named: bool
 
     def notes(self) -> list[str]:
-        """What was changed and why, and other doubts, in sentences."""
-        return [
-            f"{_sentence(doubt.text)} Therefore: {doubt.option}." if doubt.remedy else _sentence(doubt.text)
-            for doubt in self.doubts
-            if doubt.what != "no missing label"  # which the findings say
-        ]
+        """A sentence that says which texts counted as missing labels, and how often; none if no label is missing."""
+        unit = "row" if len(self.columns) == 1 else "cell"
+        return [missing_in_words(self.marks, unit)] if any(self.marks.values()) else []
 
-    def text(self) -> str:
-        """The questions as text, with the command line that settles them."""
-        questions = self.questions
-        if len(questions) == 1 and self.fatal:
-            return _sentence(questions[0].text)
-        lines = [f"{Path(self.options.data).name} raises {counted(len(questions), 'question')} before the fit."]
-        for i, doubt in enumerate(questions, 1):
-            lines.append(_wrapped(f"{i:>2}. ", _sentence(doubt.text)))
-            if doubt.remedy:
-                keep = f"   (or {command_line(_words('--keep', doubt.keep))} if it is a feature)" if doubt.keep else ""
-                lines.append(f"      {doubt.option}{keep}")
-        end = "This command makes these changes, and so does --yes:"
-        if self.fatal:
-            end = "Correct the file where no option is named; nothing was written."
-            end += " This command makes the other changes:" if any(doubt.remedy for doubt in self.doubts) else ""
-        return "\n".join([*lines, end, *([f"  {self.command}"] if end.endswith(":") else [])])
+    def single(self) -> list[str]:
+        """Classes with a single label, if there are two others and the user did not name the classes."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        few = self.classes[counts == 1] if self.shares is None and np.sum(counts > 1) >= 2 else []
+        return [] if self.named else list(map(str, few))
+
+    def check(self) -> None:
+        """Raise ValueError if these labels cannot be fitted, or no label is missing and the user did not name the classes."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        given = counts > 0 if self.shares is None else self.shares.any(axis=0)
+        texts, n_labels = self.classes.astype(str).tolist(), int(counts.sum())
+        if not given.all():
+            raise ValueError(
+                f"{self.where} has no label {shown(texts[int(np.argmin(given))])}, which --classes names: remove it there, or "
+                "label a row of it."
+            )
+        if len(texts) < 2:
+            what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
+            raise ValueError(
+                f"{self.where} has {what}: at least two classes must have labels. {' '.join([*self.notes(), ''])}If such a text "
+                "is a class, name all classes with --classes; if the classes are in another column, choose it."
+            )
+        if self.named:
+            return
+        if self.shares is None and len(texts) > max(_FEW, _ALMOST_ALL * n_labels):
+            raise ValueError(
+                f"{self.where} has {len(texts)} different labels in {n_labels} labelled rows ({listed(texts, 3)}): {_ROW_BY_ROW}"
+            )
+        alike = Counter(" ".join(text.split()).casefold() for text in texts)
+        similar = [text for text in texts if alike[" ".join(text.split()).casefold()] > 1]
+        if similar and self.shares is None:
+            raise ValueError(
+                f"the labels {listed(similar)} of {self.where} differ in case or blanks only: correct the file if they are one "
+                "class, or name all classes with --classes."
+            )
+        if n_labels == len(self.codes):
+            some = [f"{text} ({count:,})" for text, count in zip(texts, counts.tolist(), strict=True)]
+            raise ValueError(
+                f"no label is missing in {self.where}: if one of {listed(some, _CLASSES)} means that there is no label, name it "
+                "with --missing; otherwise name all classes with --classes."
+            )
 
 
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+def labels_of(
+    table: Table,
+    label: str | None,
+    votes: Sequence[str] | None = (),
+    shares: Sequence[str] | None = (),
+    missing: Iterable[str] = (),
+    classes: Any = None,
+) -> Labels:
+    """The labels in a table: those of a column, of the columns of annotators, or of columns of shares.
+
+    A label is the text of its cell without surrounding whitespace; whole numbers of a typed column are written without
+    a point. Null, the texts of `marmix.core.labels.MISSING_LABELS` and those of `missing` are missing labels, except for
+    texts that are named in `classes`. Raises ValueError for labels that are not among given `classes`.
+    """
+    if shares:
+        return _of_shares(table, list(shares), missing, classes)
+    names = list(votes or ([] if label is None else [label]))
+    coder = Coder(f"label column {shown(names[0])}", missing, classes)
+    parts = []
+    for name in names:
+        coder.where = f"vote column {shown(name)}" if votes else coder.where
+        parts.append(coder.add(_cells(table, name)))
+    where = f"the vote columns {listed(names)}" if votes else coder.where
+    codes = coder.numbered(np.column_stack(parts))
+    counts = None
+    if votes:
+        counts = np.stack([(codes == k).sum(axis=1) for k in range(len(coder.classes))], axis=1)
+        counts = vote_shares(counts, coder.classes, fitted=True)[0]
+    given = codes[:, 0] if counts is None else most_voted(counts).astype(np.int32)
+    return Labels(", ".join(names), names, where, given, coder.classes, counts, coder.marks, classes is not None)
 
 
-def _wrapped(head: str, text: str) -> str:
-    return fill(text, 110, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
+def _of_shares(table: Table, names: list[str], missing: Iterable[str], classes: Any) -> Labels:
+    """Columns of counts or probabilities, named after the classes; blank or zero in all of them if the label is missing."""
+    if len(names) < 2:
+        raise ValueError("--shares needs a column for each class, at least two.")
+    blank = [*MISSING_TEXTS, *(str(text).strip() for text in missing)]
+    columns = [as_numbers(table.data[name], blank) for name in names]
+    values = np.column_stack([numbers.values for numbers in columns])
+    odd = np.column_stack([numbers.odd for numbers in columns]) | (values < 0.0)
+    if odd.any():
+        row, j = np.argwhere(odd)[0].tolist()
+        cell = table.text(names[j], row, 1)[0].as_py()
+        raise ValueError(
+            f"column {shown(names[j])} of --shares holds {shown(cell)} in data row {row + 1}: write counts or probabilities. If "
+            "columns hold the labels of annotators, use --votes."
+        )
+    gaps = np.isnan(values)
+    partly = gaps.any(axis=1) & ~gaps.all(axis=1)
+    if partly.any():
+        raise ValueError(
+            f"data row {int(np.argmax(partly)) + 1} has some of the columns of --shares blank but not all: write 0 for no votes, "
+            "and leave all of them blank if the label is missing."
+        )
+    marks = Counter[str]()
+    for name, numbers in zip(names, columns, strict=True):
+        marks.update(trimmed(table.text(name).filter(arrow().array(numbers.missing))).to_pylist())
+    own = _typed([name.strip() for name in names])
+    known = np.array(own) if classes is None else as_classes(classes)
+    texts = list(map(str, own))
+    if sorted(texts) != sorted(map(str, known.tolist())):
+        raise ValueError(f"--shares names {listed(texts)}, but the classes are {listed(known)}.")
+    values = values[:, [texts.index(str(name)) for name in known.tolist()]]
+    shares = vote_shares(values, known, fitted=classes is not None)[0]
+    codes = most_voted(shares).astype(np.int32)
+    return Labels(
+        ", ".join(names), names, f"the columns {listed(names)}", codes, known, shares, marks, classes is not None
+    )
 
 
-def _words(option: str, value: str) -> list[str]:
-    return [f"{option}={value}"] if value.startswith("-") else [option, value]
+def _cells(table: Table, name: str) -> Any:
+    """A label column as it is in the file."""
+    column = table.data[name]
+    return table.text(name) if is_numeric(column.type) or name in table.verbatim else column
+
+
+class Coder:
+    """Encoder of labels that come in columns or parts of them; see `labels_of`.
+
+    Attributes
+    ----------
+    marks : Counter
+        Texts that counted as missing labels, "" for empty cells, and how many cells have each.
+    """
+
+    def __init__(self, where: str, missing: Iterable[str] = (), classes: Any = None, most: int = MOST_CLASSES):
+        self.where, self._most = where, most
+        self._known = None if classes is None else as_classes(classes)
+        names = [] if self._known is None else self._known.tolist()
+        self._numbers = {str(label): k for k, label in enumerate(names)}  # of the classes, or in order of appearance
+        self._meanings = {_meaning(label): str(label) for label in names if not isinstance(label, str)}
+        also = {str(text).strip() for text in missing}
+        both = also & self._numbers.keys()
+        if both:
+            raise ValueError(
+                f"--missing names {shown(min(both))}, which is among the classes {listed(self._numbers)}: leave it out there."
+            )
+        self._missing = {text for text in MISSING_LABELS if self._class_of(text) is None} | also
+        self.marks = Counter[str]()
+
+    def add(self, column: Any, start: int = 0) -> NDArray[np.int32]:
+        """Codes of labels in order of first appearance, -1 where missing; `start` rows come before them."""
+        if arrow().types.is_nested(column.type):
+            raise ValueError(f"{self.where} holds {column.type}: labels are text or whole numbers.")
+        encoded = plain(column).dictionary_encode()
+        places = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.intp)
+        nulls, *counts = np.bincount(places + 1, minlength=len(encoded.dictionary) + 1).tolist()
+        self.marks[""] += nulls
+        codes = []
+        for i, (cell, count) in enumerate(zip(as_text(encoded.dictionary).to_pylist(), counts, strict=True)):
+            text = cell.strip()
+            label = self._class_of(text)
+            if label is None and text in self._missing:
+                self.marks[text] += count
+                codes.append(MISSING)
+                continue
+            if label is None and self._known is not None:
+                raise ValueError(
+                    f"{self.where} holds {shown(text)} in data row {start + int(np.argmax(places == i)) + 1}, which is not among "
+                    f"the classes {listed(self._numbers)}: correct it, or give --missing {shown(text)} if it means a missing "
+                    "label."
+                )
+            codes.append(self._numbers.setdefault(label or text, len(self._numbers)))
+        if len(self._numbers) > self._most and self._known is None:
+            some = listed(self._numbers, 3)
+            raise ValueError(f"{self.where} has more than {self._most:,} different labels ({some}): {_ROW_BY_ROW}")
+        self.marks = +self.marks
+        return np.array([*codes, MISSING], dtype=np.int32)[places]
+
+    def _class_of(self, text: str) -> str | None:
+        """The class that a text is known to mean, as text; None if there is none."""
+        return text if text in self._numbers else self._meanings.get(_meaning(text))
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes: those given, or the sorted labels so far."""
+        return np.array(sorted(_typed(list(self._numbers)))) if self._known is None else self._known
+
+    def numbered(self, codes: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Indices in `classes` for codes from `add`, once all labels are added."""
+        place = {str(name): k for k, name in enumerate(self.classes.tolist())}
+        return np.array([*(place[text] for text in self._numbers), MISSING], np.int32)[codes]
+
+
+def _typed(names: list[str]) -> list[Any]:
+    """The names as integers if all are written as such."""
+    return list(map(int, names)) if all(map(_INTEGER.fullmatch, names)) else names
+
+
+def _meaning(label: Any) -> Any:
+    """A key that is equal for texts, numbers and truth values that mean the same class; text means itself."""
+    if isinstance(label, bool | np.bool_):
+        return Decimal(int(label))
+    text = str(label).strip()
+    if isinstance(label, str) and text.casefold() in TRUTHS:
+        return Decimal(TRUTHS.index(text.casefold()))
+    return Decimal(text) if NUMBER.fullmatch(text) else text
 
 
 # The plan
@@ -257,13 +390,26 @@ class Rows:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit needs of a file: the options with the remedies of all doubts, the fitted preparation, and the rows."""
+    """What a fit needs of a file.
+
+    Attributes
+    ----------
+    options : Options
+        Those of the user, with what the survey found out.
+    preparation : Preparation
+        Fitted.
+    rows : Rows
+    table : Table
+        Without the columns that marmix added earlier.
+    notes : list of str
+        What is no feature or no class, and why, in sentences.
+    """
 
     options: Options
     preparation: Preparation
     rows: Rows
-    doubts: Doubts
-    table: Table  # without the columns that marmix added earlier
+    table: Table
+    notes: list[str]
 
 
 def own_columns(
@@ -281,40 +427,49 @@ def own_columns(
     data, verbatim = table.data.drop_columns(ours), table.verbatim
     names = list(shares or [name for name in (label, *votes) if name is not None][:1])
     if names and set(names) <= set(data.column_names) and {label_column, source_column} <= set(ours):
-        pa, source = arrow(), np.array(table.text(source_column).to_pylist(), dtype=object)
-        added = np.isin(source, [AUDITED, ASKED])
+        source = np.array(table.text(source_column).to_pylist(), dtype=object)
         now = np.array(table.text(label_column).to_pylist(), dtype=object)
+        added = np.isin(source, [AUDITED, ASKED])
         for name in names:
-            if shares:
-                either = pa.chunked_array([*data[name].chunks, pa.array([0, 1]).cast(data[name].type)])
-                cells = either.take(pa.array(np.where(added, len(now) + (now == name.strip()), np.arange(len(now)))))
-            else:
-                before = np.array(table.text(name).to_pylist(), dtype=object)
-                cells = pa.array(np.where(added, now, before), pa.string())
-            data = data.set_column(data.column_names.index(name), name, cells)
+            before = as_text(data[name]) if shares else table.text(name)
+            new = np.where(now == name.strip(), "1", "0") if shares else now
+            cells = np.where(added, new, np.array(before.to_pylist(), dtype=object))
+            data = data.set_column(data.column_names.index(name), name, arrow().array(cells, arrow().string()))
         verbatim = {name: entry for name, entry in verbatim.items() if name not in names}
         source = source if added.any() else None
     note = f"the columns of an earlier fit are left out: {listed(ours, 3)}."
     return replace(table, data=data, verbatim=verbatim, notes=[*table.notes, note]), source
 
 
-def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lambda doubts: False) -> Plan:
-    """Find out what the columns of a table are, and prepare its rows.
-
-    If questions are left, `agree` says whether to go on with the remedies; if not, `Doubtful` is raised.
-    """
+def survey(table: Table, options: Options) -> Plan:
+    """Find out what the columns of a table are, and prepare its rows."""
     table, source = own_columns(table, options.label, options.votes, options.shares)
-    preparation = _preparation(options, options.columns(table))
-    columns = preparation.examine(table.data)
-    doubts = Doubts(options, list(_doubts(table, options, columns)))
-    if doubts.fatal or (doubts.questions and not agree(doubts)):
-        raise Doubtful(doubts)
-    remedied = doubts.remedied()
-    features = remedied.columns(table)
-    preparation = _preparation(remedied, features).fit_columns({name: columns[name] for name in features})
-    del columns
-    labels = _labels(table, remedied)
+    features, meant = options.columns(table), {*(options.features or ()), *options.keep}
+    columns = _preparation(options, features).examine(table.data)
+    labels, notes = _labels(table, options), []
+    if single := labels.single():
+        notes.append(
+            f"{listed(single)} of {labels.where} has a single label, which counts as missing as no model can be checked with it; "
+            "--classes with the names of all classes keeps it."
+        )
+        options = replace(options, missing=[*options.missing, *single])
+        labels = _labels(table, options)
     labels.check()
+    unused = {name: text for name, column in columns.items() if name not in meant and (text := _identity(column))}
+    if options.id is None and unused:  # rather not row numbers
+        options = replace(options, id=min(unused, key=lambda name: "numbers the rows" in unused[name]))
+    for name, column in columns.items():
+        if name not in meant and name not in unused and column.entry is not None and (text := _leak(column, labels)):
+            unused[name] = text
+    for name, text in unused.items():
+        use = "it identifies the rows" if name == options.id else "it is no feature"
+        notes.append(f"Column {shown(name)} {text}: {use}. --keep {command_line([name])} makes it a feature.")
+    kept = {name: column for name, column in columns.items() if name not in unused}
+    if all(column.entry is None for column in kept.values()):
+        why = " ".join([*notes, *(note for column in columns.values() for note in column.notes[-1:])])
+        raise ValueError(f"no column would be left as a feature: name some with --features or --keep. {why}".rstrip())
+    preparation = _preparation(options, list(kept)).fit_columns(kept)
+    del columns, kept
     rows = rows_of(table, preparation, labels)
     if not rows.complete.any():
         raise ValueError(f"every row has a missing feature, so none is left. {_MEDIAN}")
@@ -325,7 +480,7 @@ def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lam
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {_MEDIAN}")
     gaps = Counter(rows.counts.missing) + Counter(rows.counts.unseen)  # which the notes of the preparation are about
     counts = replace(rows.counts, missing=dict(gaps), unseen={}, examples={})
-    return Plan(remedied, preparation, replace(rows, counts=counts, source=source), doubts, table)
+    return Plan(options, preparation, replace(rows, counts=counts, source=source), table, notes)
 
 
 def _preparation(options: Options, features: list[str]) -> Preparation:
@@ -333,8 +488,10 @@ def _preparation(options: Options, features: list[str]) -> Preparation:
 
 
 def _labels(table: Table, options: Options) -> Labels:
-    classes = named_classes(options.classes, options.missing)
-    return labels_of(table, options.label, options.votes, options.shares, options.missing, classes)
+    names = [text.strip() for text in options.classes]
+    if names and (len(names) == 1 or "" in names or len(set(names)) < len(names)):
+        raise ValueError("--classes needs the names of all classes, at least two, each once.")
+    return labels_of(table, options.label, options.votes, options.shares, options.missing, _typed(names) or None)
 
 
 def rows_of(table: Table, preparation: Preparation, labels: Labels) -> Rows:
@@ -353,199 +510,57 @@ def complete_rows(X: Array, counts: Counts) -> NDArray[np.bool_]:
     return complete
 
 
-# Doubts
+# Columns that are no features
 
 
-def _doubts(table: Table, options: Options, columns: Mapping[str, Column]) -> Iterator[Doubt]:
-    """All doubts: about the labels, the columns, and what --keep names."""
-    meant = {*(options.features or ()), *options.keep}
-    labels, refusal = None, ""
-    try:
-        labels = _labels(table, options)
-    except ValueError as error:
-        refusal = str(error)
-    about_columns = list(_about_ids(columns, meant, options))
-    left_out = {doubt.column for doubt in about_columns}
-    for name, column in columns.items():
-        if name not in meant | left_out and column.entry is not None:
-            about_columns += _about_column(table, column, labels, options)
-    left_out |= {doubt.column for doubt in about_columns if doubt.remedy}
-    used = [column for name, column in columns.items() if column.entry is not None and name not in left_out]
-    if labels is not None and not refusal:
-        blank = (
-            ~np.any([column.filled for column in used], axis=0) if used else np.zeros(table.data.num_rows, dtype=bool)
-        )
-        try:
-            labels.check()
-            yield from _about_classes(labels, labels.codes[~blank], options.keep)
-        except ValueError as error:
-            refusal = str(error)
-    if refusal:
-        yield Doubt("label", ", ".join(options.label_columns), refusal, fatal=True)
-    yield from about_columns
-    if not used:
-        why = " ".join(note for column in columns.values() for note in column.notes[-1:])
-        text = (
-            f"no column would be left as a feature: name some with --features, or keep some with --keep. {why}".rstrip()
-        )
-        yield Doubt("features", None, text, fatal=True)
-    for value in options.keep:
-        if value not in table.names:
-            yield Doubt("keep", None, f"--keep names {shown(value)}, which is no column of the file", fatal=True)
-
-
-def _about_classes(labels: Labels, codes: NDArray[np.int32], keep: Sequence[str]) -> Iterator[Doubt]:
-    """Doubts about the classes and their numbers of labels in the rows with a feature."""
-    names = labels.classes.astype(str).tolist()
-    counts = dict(zip(names, np.bincount(codes[codes >= 0], minlength=len(names)).tolist(), strict=True))
-    asked = False
-    if not labels.named and labels.shares is None:
-        for doubt in (*_similar(labels, counts), *_single(labels, counts)):
-            asked = asked or doubt.asks or doubt.fatal
-            yield doubt
-    if not ((codes < 0).any() or labels.named or asked or set(labels.columns) & set(keep)):
-        some = ", ".join(f"{shown(text)} ({count:,})" for text, count in list(counts.items())[:_CLASSES])
-        text = (
-            f"no label is missing in {labels.where}, so nothing would be imputed: if one of the classes, "
-            f"{some}{', ...' if len(counts) > _CLASSES else ''}, means that there is no label, name it with --missing"
-        )
-        yield Doubt("no missing label", labels.name, text, ("--keep", labels.columns[0]), asks=True)
-
-
-def _similar(labels: Labels, counts: Mapping[str, int]) -> Iterator[Doubt]:
-    """Classes of several labels whose names differ only in case or whitespace."""
-    alike: dict[str, list[str]] = {}
-    for text in sorted(text for text, count in counts.items() if count > 1):
-        alike.setdefault(" ".join(text.split()).casefold(), []).append(text)
-    for texts in alike.values():
-        if len(texts) > 1:
-            some = ", ".join(f"{shown(text)} ({counts[text]:,})" for text in texts)
-            sentence = (
-                f"the labels {some} of {labels.where} differ in case or blanks only: correct the file if they are one class, or "
-                "name all classes with --classes"
-            )
-            yield Doubt("similar labels", labels.name, sentence, fatal=True)
-
-
-def _single(labels: Labels, counts: Mapping[str, int]) -> Iterator[Doubt]:
-    """Classes with a single label, or with none but in rows without a feature."""
-    enough = sum(count > 1 for count in counts.values()) >= 2  # classes without those
-    for text, count in counts.items():
-        if count <= 1:
-            few = "a single label" if count else "no label but in blank rows"
-            sentence = (
-                f"the class {shown(text)} of {labels.where} has {few}, so models cannot be compared or checked; --classes with "
-                "the names of all classes keeps it"
-            )
-            # a footer below the labels is no class, and nobody is asked about it
-            yield Doubt(
-                "single label",
-                labels.name,
-                sentence,
-                ("--missing", text) if enough else None,
-                asks=enough and count > 0,
-            )
-
-
-def _about_ids(columns: Mapping[str, Column], meant: set[str], options: Options) -> list[Doubt]:
-    """Columns that number or name the rows; one of them, rather not of row numbers, becomes the identifier."""
-    found = [
-        Doubt(*identity, remedy=("--exclude", column.name), keep=column.name)
-        for column in columns.values()
-        if column.name not in meant and (identity := _identity(column))
-    ]
-    ids = sorted(found, key=lambda doubt: doubt.what == "row numbers")
-    if options.id is None and ids:
-        found[found.index(ids[0])] = replace(ids[0], remedy=("--id", str(ids[0].column)))
-    return found
-
-
-def _identity(column: Column) -> tuple[str, str, str] | None:
-    """Whether a column numbers or names the rows: what it is, its name, and a sentence."""
-    name = column.name
-    words = re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
-    named = bool(words and _ID_WORD.fullmatch(words[-1]) and not {"of", "per"} & set(words))
+def _identity(column: Column) -> str:
+    """The rest of a sentence if a column numbers or names the rows."""
+    named = _ID.fullmatch(column.name) is not None
     x = column.values[column.filled]
     if column.levels:
         many = len(x) >= _LEAST and len(column.levels) >= (0.8 if named else 0.9) * len(x)
         if not many or sum(len(level.split()) for level in column.levels) >= _PROSE * len(column.levels):
-            return None
-        some = listed(column.levels, 3)
-        return (
-            "identifier",
-            name,
-            f"column {shown(name)} names the rows: almost all of its values are different ({some})",
-        )
+            return ""
+        return f"has almost only different values ({listed(column.levels, 3)})"
     if column.kind != "number" or len(x) < _LEAST or (x % 1 != 0).any() or np.abs(x).max() >= 2.0**63:
-        return None
-    if (np.diff(x) == 1).all() and x[0] in (0, 1):
-        return "row numbers", name, f"column {shown(name)} numbers the rows ({x[0]:.0f}, {x[1]:.0f}, {x[2]:.0f}, ...)"
+        return ""
     some, distinct = ", ".join(f"{value:.0f}" for value in x[:3]), len(np.unique(x))
+    if (np.diff(x) == 1).all() and x[0] in (0, 1):
+        return f"numbers the rows ({some}, ...)"
     if distinct < len(x):
         many = distinct > len(x) / 2 or (distinct > _MANY and distinct >= _OFTEN * len(x))
-        text = f"column {shown(name)} looks like an identifier: so its name says, and it has {distinct:,} different numbers"
-        return ("identifier", name, f"{text} in {len(x):,} rows ({some}, ...)") if named and many else None
-    spread = x.max() - x.min() + 1.0
-    repeats = len(x) * (len(x) - 1) / 2.0 / spread  # expected of measurements
-    digits = len(f"{x.min():.0f}") >= _DIGITS and x.min() > 0 and len(f"{x.min():.0f}") == len(f"{x.max():.0f}")
-    rounded = np.mean(x % 10 == 0) > 0.3
-    ordered = len(x) >= _MANY and bool((np.diff(x) > 0).all() or (np.diff(x) < 0).all())
-    if named or (len(x) >= _MANY and (ordered or repeats >= _PAIRS or (digits and not rounded))):
-        text = f"column {shown(name)} looks like an identifier: its numbers are all different ({some}, ...)"
-        return "identifier", name, text
-    return None
-
-
-def _about_column(table: Table, column: Column, labels: Labels | None, options: Options) -> Iterator[Doubt]:
-    """A column of nearly one value, or one that knows the label."""
-    name, filled = column.name, column.filled
-    values, counts = np.unique(column.values[filled], return_counts=True)
-    mode = values[counts.argmax()]
-    others = int(filled.sum() - counts.max())
-    if filled.sum() >= _MANY and 0 < others <= max(1.0, _RARE * filled.sum()):
-        text = f"column {shown(name)} has the same value in all but {counted(others, 'cell')} of {int(filled.sum()):,}"
-        yield Doubt("one value", name, text)
-        return
-    if labels is None:
-        return
-    labelled = labels.codes >= 0
-    if labelled.sum() >= _LEAST and options.label is not None and _is_copy(table, name, options.label, labelled):
-        text = f"column {shown(name)} repeats the label: it knows the answer"
-    else:
-        shown_mode = column.levels[int(mode)] if column.levels else f"{mode:g}"
-        text = _leak(name, column.missing, column.values == mode, shown(shown_mode), labelled)
-    if text:
-        yield Doubt("leak", name, text, ("--exclude", name), asks=True, keep=name)
-
-
-def _is_copy(table: Table, name: str, label: str, labelled: NDArray[np.bool_]) -> bool:
-    """Whether a column holds the text of the label in all labelled rows."""
-    places = np.flatnonzero(labelled)
-    return all(
-        trimmed(table.text(name, 0, some[-1] + 1).take(some)).equals(
-            trimmed(table.text(label, 0, some[-1] + 1).take(some))
+        return (
+            f"is called like an identifier and has {distinct:,} different numbers ({some}, ...)"
+            if named and many
+            else ""
         )
-        for some in (places[:_MANY], places)  # a few first, as all take long
-    )
+    repeats = len(x) * (len(x) - 1) / 2.0 / (x.max() - x.min() + 1.0)  # expected of measurements
+    lengths = {len(f"{end:.0f}") for end in (x.min(), x.max())}
+    digits = len(lengths) == 1 and min(lengths) >= _DIGITS and x.min() > 0 and np.mean(x % 10 == 0) <= 0.3
+    ordered = (np.diff(x) > 0).all() or (np.diff(x) < 0).all()
+    if named or (len(x) >= _MANY and (ordered or repeats >= _PAIRS or digits)):
+        return f"looks like an identifier, as its numbers are all different ({some}, ...)"
+    return ""
 
 
-def _leak(
-    name: str, empty: NDArray[np.bool_], at_mode: NDArray[np.bool_], mode: str, labelled: NDArray[np.bool_]
-) -> str:
-    """A sentence if a column tells whether the label is missing: by being filled, or by its most frequent value."""
+def _leak(column: Column, labels: Labels) -> str:
+    """The rest of a sentence if a column repeats the label, or tells by empty cells or its mode whether there is one."""
+    labelled = labels.codes >= 0
     totals = np.bincount(labelled, minlength=2)
+    if totals[1] >= _LEAST and labels.shares is None and not column.missing[labelled].any():
+        pairs = np.unique(np.column_stack([column.values, labels.codes])[labelled], axis=0)
+        if len(pairs) == len(np.unique(pairs[:, 0])) == len(np.unique(pairs[:, 1])):
+            return "repeats the label"
     if totals.min() < _LEAST / 2:
         return ""
-    with_none, with_label = np.bincount(labelled[empty], minlength=2) / totals
-    if with_none >= _TOGETHER and with_label <= 1.0 - _TOGETHER:
-        return f"column {shown(name)} is empty where the label is missing, and filled where it is given: it knows the answer"
-    if with_label >= _TOGETHER and with_none <= 1.0 - _TOGETHER:
-        return f"column {shown(name)} is filled only where the label is missing: it can tell nothing about the classes"
-    shares = dict(zip(("missing", "given"), np.bincount(labelled[at_mode], minlength=2) / totals, strict=True))
-    most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
-    if shares[most] >= _TOGETHER and shares[least] <= 1.0 - _TOGETHER:
-        return (
-            f"column {shown(name)} is {mode} where the label is {most}, and not where it is {least}: it tells whether there is a "
-            "label, not which"
-        )
+    values, counts = np.unique(column.values[column.filled], return_counts=True)
+    mode = values[counts.argmax()]
+    word = shown(column.levels[int(mode)] if column.levels else f"{mode:g}")
+    for what, which in (("empty", column.missing), (word, column.values == mode)):
+        missing, given = np.bincount(labelled[which], minlength=2) / totals
+        if max(missing, given) >= _TOGETHER and min(missing, given) <= 1.0 - _TOGETHER:
+            here, there = ("missing", "given") if missing > given else ("given", "missing")
+            return (
+                f"is {what} where the label is {here} and not where it is {there}, so it tells whether there is a label"
+            )
     return ""

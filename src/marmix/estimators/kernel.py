@@ -16,6 +16,7 @@ from marmix.core.likelihood import Block
 from marmix.core.linear import KernelScores
 from marmix.core.measures import log_tau, posterior
 from marmix.core.mechanism import Mechanism
+from marmix.core.notes import Note
 from marmix.core.workers import one_thread
 from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
@@ -75,7 +76,7 @@ class MARKernelClassifier(MARClassifier):
     mechanism_weight : float or "auto", default="auto"
         Weight of the missingness in the likelihood of the functions, from 0 to 1. With 0 they are fitted to the labelled rows,
         and the mechanism afterwards. "auto" tries 0, 0.1, 0.3 and 1: functions that can bend may also bend to a mechanism that is
-        only roughly right.
+        only roughly right. Where fits to the folds do not settle with the given weight, a smaller one is used.
     mechanism_features : list of column names or indices, or None, default=None
         Features that enter eta besides u, each with a slope in `alpha_`.
     classes : array-like or None, default=None
@@ -100,7 +101,7 @@ class MARKernelClassifier(MARClassifier):
     classes_ : array of shape (K,)
         The classes.
     C_, gamma_, mechanism_weight_ : float
-        The given or chosen values.
+        The values of the fit.
     landmarks_ : array of shape (m, d)
         Centres of the kernels, in the units of X.
     intercept_, dual_coef_ : arrays of shape (1,) and (1, m) for two classes, else (K,) and (K, m)
@@ -238,7 +239,7 @@ class MARKernelClassifier(MARClassifier):
             fits, folds = self._fits(training, mechanism, rng)
             setting = self._chosen(fits, say)
             reached, start = fits.start(setting)
-            if self.mechanism_weight == "auto":
+            if folds.tests or self.mechanism_weight == "auto":
                 setting = setting._replace(weight=reached)
             scale, mean = training.scale, training.mean
             root = fits.frame(setting.gamma).root  # one from landmarks in the user's axes may differ in rank: rounding
@@ -254,11 +255,13 @@ class MARKernelClassifier(MARClassifier):
         search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, say_more=more, exact=False)
 
         fit = fit_logistic(objective, mechanism, search)
-        held_out = None
+        held_out, notes = None, list[Note]()
+        if fits is not None and fits.sample.missing.any() and setting.weight != self.mechanism_weight != "auto":
+            notes.append(Note("lower-weight", {"given": float(self.mechanism_weight), "weight": setting.weight}))
         if fits is not None and folds.by_row is not None:
             thetas = {k: fits.coefficients(setting, k) for k in range(len(folds.tests))} | {-1: fit.theta}
             held_out = _held_out(objective, training, thetas, folds.by_row)
-        self._finish(fit, objective, training, [], held_out)
+        self._finish(fit, objective, training, notes, held_out)
         return self
 
     def _previous_fit(self, training: Training) -> tuple[KernelFrame, "_Setting", dict[str, Any]]:
@@ -301,9 +304,15 @@ class MARKernelClassifier(MARClassifier):
             if self.C != "auto" or best.C not in (min(Cs), max(Cs)):
                 return []
             C = best.C * _BEYOND if max(Cs) == best.C else best.C / _BEYOND
-            return [_Setting(best.gamma, C, float(weight)) for weight in weights]
+            return [
+                _Setting(best.gamma, C, float(weight)) for weight in (weights if len(weights) > 1 else [best.weight])
+            ]
 
-        best, loss = Trials(fits.sample, fits.folds, fits.predict).best(grid, beyond)
+        trials = Trials(fits.sample, fits.folds, fits.predict)
+        best, loss = trials.best(grid, beyond)
+        while best.weight > 0.0 and not np.isfinite(loss):  # no fit with this weight settled in all folds
+            weight = max(step for step in WEIGHTS if step < best.weight)
+            best, loss = trials.best([setting._replace(weight=weight) for setting in grid], beyond)
         say(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}")
         return best
 

@@ -1,17 +1,19 @@
 """`JointTable`: estimated numbers of rows by true and predicted class."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marmix.core.arrays import Array
-from marmix.evaluation.pseudo_labels import UncertainPosterior, checked_proba
+from marmix.evaluation.pseudo_labels import TINY, UncertainPosterior, checked_proba
 
 THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, unlike with linspace
 _DRAWN = 240_000_000  # entries of posteriors computed at most, for at least _FEWEST draws
 _FEWEST = 100
+ODDS = 3.0  # of losing the label because of the class, in the range for a hidden reason
 _SAYS_NOTHING = 0.6  # an interval wider than this share of the range is not reported
 
 Part = Literal["all", "labelled", "unlabelled"]
@@ -69,10 +71,14 @@ class JointTable:
         predicted class.
     above : list of K pairs of `Above`
         For each class, labelled and unlabelled rows by threshold, of the central table.
+    tilted : array of shape (2 K, K)
+        Expected numbers of wrong unlabelled rows by predicted class, if rows of one class are `ODDS` times as likely to lose
+        their label as others that look alike, or `ODDS` times less likely; for each class in turn.
     """
 
     tables: Array
     above: Sequence[tuple[Above, Above]]
+    tilted: Array
 
     @classmethod
     def of(
@@ -100,10 +106,11 @@ class JointTable:
         predicted = proba.argmax(axis=1)
         n_draws = min(n_draws, max(_FEWEST, _DRAWN // max(1, n * K)))
         r = np.array(shares, dtype=float)
-        tables = np.zeros((1 + n_draws, 2, K, K))
+        tables, tilted = np.zeros((1 + n_draws, 2, K, K)), np.zeros((2 * K, K))
         if posterior is not None and unlabelled.any():
             r[unlabelled] = posterior.central[unlabelled]
             column = predicted[unlabelled]
+            tilted = _tilted(r[unlabelled], column, posterior.totals is not None)
             for table, truth in zip(
                 tables[1:, 1], posterior.truths(unlabelled, n_draws, np.random.default_rng(seed)), strict=True
             ):
@@ -117,7 +124,17 @@ class JointTable:
             tuple(Above.of(proba[part, k], r[part, k], total[part] - r[part, k]) for part in (labelled, unlabelled))
             for k in range(K)
         ]
-        return cls(tables, above)  # type: ignore[arg-type]
+        return cls(tables, above, tilted)  # type: ignore[arg-type]
+
+    def scaled(self, given: Array, imputed: NDArray[Any]) -> "JointTable":
+        """The table of more rows, of which these are a sample: labels of each class, and imputed labels of each class (K,)."""
+        tables, column = self.tables.copy(), self.tables[0, 1].sum(axis=0)
+        lacking = (column == 0.0) & (imputed > 0)  # a class that no row of the sample is imputed as
+        tables[:, 1][..., lacking] = tables[:, 1].sum(axis=2, keepdims=True) / max(column.sum(), 1.0)
+        factor = imputed / np.where(lacking, 1.0, np.maximum(column, 1.0))
+        tables[:, 1] *= factor
+        tables[:, 0] *= (given / np.maximum(tables[0, 0].sum(axis=1), 1.0))[:, None]
+        return replace(self, tables=tables, tilted=self.tilted * factor)
 
     def accuracy(self, rows: Part = "all", level: float = 0.95) -> Range:
         """Share of the rows whose predicted class is right."""
@@ -128,6 +145,24 @@ class JointTable:
         """Number of unlabelled rows whose predicted class is wrong."""
         n, (value, low, high) = self.tables[0, 1].sum(), self.accuracy("unlabelled", level)
         return Range(*(None if share is None else float(n * (1.0 - share)) for share in (value, high, low)))
+
+    def hidden(self, level: float = 0.95) -> Range:
+        """The same, also if a hidden reason makes rows of a class lose their labels up to `ODDS` times as often, or as seldom.
+
+        Among unlabelled rows the odds of this class are then multiplied by theta, ``P(y = k | x, missing) proportional to
+        theta^{1{y = k}} p_k`` with theta from 1 / `ODDS` to `ODDS` (pattern-mixture). The ends of the interval move, as odds of
+        being wrong, by as much as the estimate does at the worst class and theta.
+        """
+        n, (value, low, high) = self.tables[0, 1].sum(), self.wrong(level)
+        if value is None or low is None or high is None:
+            return Range(None, None, None)
+        wrong = np.append(self.tilted.sum(axis=1), value)
+        odds = np.maximum(wrong, TINY) / np.maximum(n - wrong, TINY)
+        odds /= odds[-1]
+        low, high = (
+            n * end * theta / (n - end + end * theta) for end, theta in ((low, odds.min()), (high, odds.max()))
+        )
+        return Range(value, float(low), float(high))
 
     def precision(self, level: float = 0.95) -> list[Range]:
         """By class, the share of the unlabelled rows predicted as this class that belong to it."""
@@ -157,6 +192,18 @@ class JointTable:
         """By class, rightly predicted unlabelled rows as a share of `totals` (1 + n_draws, K)."""
         right = np.diagonal(self.tables[:, 1], axis1=1, axis2=2)
         return [_range(*columns, level) for columns in zip(right.T, totals.T, strict=True)]
+
+
+def _tilted(tau: Array, predicted: NDArray[np.intp], known: bool) -> Array:
+    """Expected numbers (2 K, K) of wrong rows by predicted class with each class tilted; known class shares undo a tilt."""
+    K = tau.shape[1]
+    right = tau[np.arange(len(tau)), predicted]
+    wrong = []
+    for k in range(K):
+        for theta in (1.0, 1.0) if known else (ODDS, 1.0 / ODDS):
+            chance = right * np.where(predicted == k, theta, 1.0) / (1.0 + (theta - 1.0) * tau[:, k])
+            wrong.append(np.bincount(predicted, weights=1.0 - chance, minlength=K))
+    return np.array(wrong)
 
 
 def at_or_above(p: Array, weight: Array) -> Array:

@@ -64,7 +64,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     estimators : dict or None, default=None
         Candidates by name: `MARGaussianMixture`, `MARStudentMixture`, `MARLogisticRegression`, `MARKernelClassifier`,
         `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled
-        rows. The default is a grid of all these, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
+        rows. The default is about ten, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
         installed (the extra `boost`). Features are standardised before candidates that are not pipelines. Candidates see the
         classes as 0, 1, ... in the order of `classes_`, and columns by number; `delta`, `n_components` and `mechanism_features`
         may name them.

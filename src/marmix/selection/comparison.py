@@ -5,7 +5,7 @@ The result is one frozen value, a `Comparison`; `MARClassifierCV` validates its 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import zip_longest
 from numbers import Integral, Real
 from time import monotonic
@@ -30,6 +30,7 @@ from marmix.engines.rows import encoded
 from marmix.estimators.doubts import BUT, doubtful, doubts
 from marmix.estimators.validation import Rule, feature_columns
 from marmix.evaluation.forests import flexible_missing_proba
+from marmix.evaluation.joint import JointTable
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.evaluation.scores import QUANTILE, Score, accuracy, brier, imputed_estimates, log_loss, mean_of, roc_auc
@@ -139,6 +140,7 @@ class OfRows(NamedTuple):
     reference_proba: Array | None = None
     posterior: UncertainPosterior | None = None
     transduction: Any = None
+    labels: Any = None  # codes, -1 where missing, or shares of votes
     probas: Mapping[str, Array] = {}  # held-out class probabilities (n, K) of each candidate and rival
 
 
@@ -171,6 +173,20 @@ class Comparison:
     def sentences(self) -> list[str]:
         """The notes as sentences."""
         return [sentence(note, self.classes, column_names(self.features, self.n_features)) for note in self.notes]
+
+    @cached_property
+    def joint(self) -> JointTable | None:
+        """Numbers of the rows of the fit by true and imputed class: how many imputed labels are wrong, if what.
+
+        None if nothing was held out or the comparison is from a file. Unlabelled rows count as certain of their imputed label.
+        """
+        rows = self.rows
+        if rows is None or rows.posterior is None or rows.held_out_proba is None:
+            return None
+        every = np.arange(len(self.classes))
+        shares, imputed = label_shares(rows.labels, every), label_shares(rows.transduction, self.classes)
+        proba = np.where(shares.any(axis=1, keepdims=True), rows.held_out_proba, imputed)
+        return JointTable.of(shares, proba, rows.posterior)
 
     def average(self, method: str, X: NDArray[Any]) -> Array:
         """The weighted mean of a method of the candidates; `predict_proba` of those without it."""
@@ -278,7 +294,7 @@ def compare(
     result = _judged(settings.method, training, estimators, probas, folds, expected, notes)
     result.results["seconds"] = np.array([sum(one.seconds for one in fit.values()) for fit in fits.values()])
     assert result.rows is not None
-    rows = result.rows._replace(transduction=_transduction(result, training))
+    rows = result.rows._replace(transduction=_transduction(result, training), labels=training.labels)
     return replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
 
 
