@@ -160,10 +160,8 @@ def test_begg_and_greenes_by_hand():
         assert result[name].low < value < result[name].high
     naive = dict(zip(result.naive.names, result.naive.values, strict=True))
     assert_allclose([naive["sensitivity"], naive["specificity"]], [60 / 69, 81 / 101])
-    by_feature = diagnose(
-        test, y, X=np.zeros((1000, 1))
-    )  # the same by models of the test and a feature that says nothing
-    assert by_feature["sensitivity"].value == pytest.approx(sensitivity, abs=0.02)
+    by_models = diagnose(test, y, X=np.zeros((1000, 1)))["sensitivity"]  # a feature that says nothing
+    assert by_models.low < sensitivity < by_models.high
 
 
 def test_with_all_labels_a_diagnosis_is_the_plain_one():
