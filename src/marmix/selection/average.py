@@ -13,7 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from marmix.core.arrays import Array, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, label_shares, most_voted
-from marmix.estimators.base import FromModel, MARClassifier, replace_fit, score_labelled, sensitivity_of
+from marmix.estimators.base import (
+    FromModel,
+    MARClassifier,
+    columns_of,
+    n_columns,
+    replace_fit,
+    score_labelled,
+    sensitivity_of,
+)
 from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
@@ -182,8 +190,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     """
 
     selection_: Comparison
-    n_features_in_: Any = FromSelection("n_features")
-    feature_names_in_: Any = FromSelection("features", optional=True)
+    n_features_in_: Any = FromSelection(n_columns)
+    feature_names_in_: Any = FromSelection(columns_of, optional=True)
+    preparation_: Any = FromSelection("preparation")
     classes_: Any = FromSelection("classes")
     estimators_: Any = FromSelection("estimators")
     weights_: Any = FromSelection("weights")
@@ -228,6 +237,11 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARClassifierCV":
         """Fit and cross-validate the candidates, and weight them.
 
@@ -261,7 +275,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        return host_rows(self, X)
+        return host_rows(self, X, self.selection_)
 
     def _average(self, method: str, X: Any) -> Array:
         X = self._checked(X)

@@ -24,6 +24,7 @@ from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.pseudo_labels import checked_proba
+from marmix.tables.encoder import Encoder
 
 # Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
 _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
@@ -150,12 +151,16 @@ class Outcome(NamedTuple):
 
 
 def cross_validates(pipeline: Pipeline) -> bool:
-    """Whether the last step holds rows out itself and keeps their probabilities, after nothing but a scaler.
+    """Whether the last step holds rows out itself and keeps their probabilities, after an encoder and a scaler at most.
 
     Other steps may look at the labels, so they are fitted anew for every fold.
     """
-    *first, last = (step for _, step in pipeline.steps)
-    return [type(step) for step in first] == [StandardScaler] and hasattr(type(last), "held_out_proba_")
+    return _sees_rows(pipeline) and hasattr(type(pipeline[-1]), "held_out_proba_")
+
+
+def _sees_rows(pipeline: Pipeline) -> bool:
+    """Whether no step but the last may look at labels."""
+    return all(type(step) in (Encoder, StandardScaler) for _, step in pipeline.steps[:-1])
 
 
 def fit_one(
@@ -216,9 +221,8 @@ def fit_one(
 
 
 def takes_votes(pipeline: Pipeline) -> bool:
-    """Whether the last step is an estimator of this library, after nothing but scalers, so that votes can be passed on."""
-    *first, last = (step for _, step in pipeline.steps)
-    return all(type(step) is StandardScaler for step in first) and hasattr(type(last), "transduction_")
+    """Whether the last step is an estimator of this library and the only one to see labels, so that votes can be passed on."""
+    return _sees_rows(pipeline) and hasattr(type(pipeline[-1]), "transduction_")
 
 
 def accepts_missing(estimator: Any) -> bool:
