@@ -6,10 +6,11 @@ These functions use all rows, and say what they assume. Their `source` decides:
 - the result of an **audit** (`marmix.Audit`): its rows were drawn by chance, so the answer holds whatever hid the labels.
   Estimates are difference estimators: posteriors of the unlabelled rows, corrected by what the audited ones show, each weighted
   by the inverse of the known probability with which it was drawn.
-- a fitted **classifier** of marmix: labels must be missing only because of the features. Posteriors tau are predicted for rows
-  that were held out (a classifier other than `MARClassifierCV` is fitted five more times), the probability q of a missing label
-  by cross-fitted logistic regression on the features, the log-odds of tau, q of the classifier, and their products. Estimates are
-  doubly robust, that is, right if tau or q is; a mean is
+- a fitted **classifier** of marmix: labels must be missing only because of the features. Its posteriors are predicted for rows
+  that were held out (a classifier other than `MARClassifierCV` is fitted five more times), and mixed with those of logistic
+  regressions on the features and the log-odds of the posteriors, with and without products, as held-out labels prefer: tau. The
+  probability q of a missing label is that of such a regression too, cross-fitted. Estimates are doubly robust, that is, right if
+  tau or q is; a mean is
 
   .. math::
 

@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -83,11 +82,12 @@ class Design:
 
     @property
     def quantile(self) -> float:
-        """Of a 95 % interval."""
+        """Of a 95 % interval: of the t distribution with the effective number of labelled rows."""
         if self.strata is None:
-            return float(norm.ppf(0.975))
-        sampled = self.labelled & (self.strata >= 0)
-        return float(student.ppf(0.975, max(sampled.sum() - self.strata.max() - 1, 1)))
+            df = self.weight.sum() ** 2 / (self.weight**2).sum() - 1.0
+        else:
+            df = np.sum(self.labelled & (self.strata >= 0)) - self.strata.max() - 1.0
+        return float(student.ppf(0.975, max(df, 1.0)))
 
     def binary(self, k: int) -> "Design":
         """The design for class k against all others."""
@@ -147,17 +147,26 @@ def design_of(source: Any, X: Any, y: Any, extra: Array | None = None) -> Design
         labels = label_shares(y, classes)
         last, features = (source[-1], source[:-1].transform(X)) if isinstance(source, Pipeline) else (source, X)
         tau, own = _held_out(last, features, y, labels)
-    return doubly_robust(classes, labels, tau, table(logits(tau), own, features, extra))
+    return doubly_robust(classes, labels, table(logits(tau), features, extra), tau, own)
 
 
-def doubly_robust(classes: NDArray[Any], labels: Array, tau: Array, features: Array) -> Design:
-    """The design without an audit, from cross-fitted posteriors and what decides whether a label is missing."""
+def doubly_robust(
+    classes: NDArray[Any], labels: Array, features: Array, tau: Array | None = None, own: Array | None = None
+) -> Design:
+    """The design without an audit, from features that decide whether a label is missing.
+
+    Posteriors are mixed from those of another model, if there is one, and of two logistic regressions, as held-out labels prefer.
+    Log-odds `own` of a missing label are one more feature of q.
+    """
     name, labelled = "doubly robust", np.asarray(labels.any(axis=1))
     if labelled.all():
         return Design(name, "No label is missing.", classes, labels, labels, np.ones(len(labels)), labels[None][:0])
     if not labels.any(axis=0).all():
         raise ValueError("a class has no label in y: an estimate without an audit needs labelled rows of every class.")
-    q = logistic(features, ~labelled)[:, 1]
+    codes = most_voted(labels)
+    regressions = [_logistic(features, codes, degree, labelled) for degree in (1, 2)]
+    tau = _mixed(np.array(regressions if tau is None else [tau, *regressions]), labelled, codes)
+    q = _logistic(table(features, logits(tau), own), ~labelled)[:, 1]
     weight = np.zeros(len(labels))
     weight[labelled], trimmed = inverse_weights(q[labelled], len(labels))
     weight *= len(labels) / weight.sum()
@@ -250,9 +259,9 @@ def _held_out(clf: Any, X: Any, y: Any, labels: Array) -> tuple[Array, Array | N
     return tau, np.log(q / (1.0 - q))[:, None]
 
 
-def logistic(features: Array, target: NDArray[Any], known: Any = slice(None)) -> Array:
-    """Cross-fitted probabilities of a target, known in some rows, by logistic regression on features and their products."""
-    products = PolynomialFeatures(2 if features.shape[1] <= _MOST_SQUARED else 1, include_bias=False)
+def _logistic(features: Array, target: NDArray[Any], degree: int = 2, known: Any = slice(None)) -> Array:
+    """Cross-fitted probabilities of a target, known in some rows, by logistic regression on features, and their products."""
+    products = PolynomialFeatures(degree if features.shape[1] <= _MOST_SQUARED else 1, include_bias=False)
     model = make_pipeline(StandardScaler(), products, StandardScaler(), LogisticRegression(max_iter=1000))
     x, z = features[known], target[known]
     fewest = int(np.unique(z, return_counts=True)[1].min())
@@ -264,6 +273,15 @@ def logistic(features: Array, target: NDArray[Any], known: Any = slice(None)) ->
         held_out[test] = model.fit(x[train], z[train]).predict_proba(x[test])
     proba[known] = held_out
     return np.asarray(proba)
+
+
+def _mixed(probas: Array, labelled: NDArray[np.bool_], codes: NDArray[np.integer]) -> Array:
+    """The mixture (n, K) of probabilities (M, n, K) with the largest likelihood of the labels, by the EM algorithm."""
+    likelihood = np.maximum(probas[:, labelled, codes[labelled]], 1e-6)
+    share = np.full(len(probas), 1.0 / len(probas))
+    for _ in range(200):
+        share = np.mean(share[:, None] * likelihood / (share @ likelihood), axis=1)
+    return np.asarray(np.tensordot(share, probas, 1))
 
 
 def logits(tau: Array) -> Array:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from marmix.audit.intervals import Estimate
 from marmix.core.arrays import Array
-from marmix.core.labels import choose_classes, found_labels, label_shares, most_voted
-from marmix.estimate.designs import Design, design_of, doubly_robust, logistic, logits, stratified, table
+from marmix.core.labels import choose_classes, found_labels, label_shares
+from marmix.estimate.designs import Design, design_of, doubly_robust, stratified, table
 from marmix.estimate.equations import means
 from marmix.estimate.results import Answer, answer
 from marmix.evaluation.scores import weighted_auc
@@ -181,9 +181,7 @@ def _of_score(test: Array, binary: float | None, X: Any, y: Any, of: Any) -> Des
     labels = np.column_stack([shares.sum(axis=1) - shares[:, k], shares[:, k]])
     if binary is not None and X is None:
         return stratified(np.arange(2), labels, (test >= binary).astype(np.intp))
-    features, z = table(test[:, None], X), most_voted(labels)
-    tau = logistic(features, z, z >= 0)
-    return doubly_robust(np.arange(2), labels, tau, table(features, logits(tau)))
+    return doubly_robust(np.arange(2), labels, table(test[:, None], X))
 
 
 def _class(classes: NDArray[Any], of: Any) -> int:
