@@ -22,6 +22,7 @@ from marmix.core.labels import (
     most_voted,
     vote_shares,
 )
+from marmix.evaluation.verdict import ACCEPT
 from marmix.tables.cells import (
     NUMBER,
     TRUTHS,
@@ -82,6 +83,7 @@ class Options:
     prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
     classes: Sequence[str] = ()  # all classes, if they are named
     time_limit: float | None = None  # seconds for the comparison of the candidates
+    accept: float = ACCEPT  # share of wrong labels
 
     @property
     def label_columns(self) -> list[str]:
