@@ -1,5 +1,7 @@
 """Answers from partially labelled rows."""
 
+import json
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import Audit, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, diagnose, estimate
+from marmix.cli import main
 from marmix.datasets import make_mar_mixture
 
 
@@ -180,6 +183,22 @@ def test_a_diagnosis_takes_the_design_of_a_source():
         area = diagnose(X[:, 1], y, **{"X": X} | design)["AUC"]
         assert area.low < roc_auc_score(truth, X[:, 1]) < area.high
         assert area.high - area.low < 0.2
+
+
+def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
+    lines = ["test,disease", *["pos,sick"] * 60, *["pos,well"] * 20, *["pos,"] * 20]
+    lines += [*["neg,sick"] * 9, *["neg,well"] * 81, *["neg,"] * 810]
+    file = tmp_path / "patients.csv"
+    file.write_text("\n".join(lines))
+    words = ["evaluate", str(file), "--label", "disease", "--score", "test", "--class"]
+    found = []
+    for name in ("sick", "well"):
+        assert main([*words, name, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["quantities"])
+    assert found[0]["sensitivity"]["value"] == pytest.approx(75 / 165)
+    assert found[1]["sensitivity"]["value"] == pytest.approx(1 - found[0]["specificity"]["value"])
+    assert main([*words, "well", "--features", "disease"]) == 1
+    assert "score" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
