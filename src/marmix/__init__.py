@@ -1,7 +1,8 @@
 """Classification when labels are missing for a reason."""
 
+from typing import TYPE_CHECKING, Any
+
 from marmix import estimate
-from marmix.app.saved import report
 from marmix.audit import Audit
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
@@ -20,6 +21,9 @@ from marmix.inference import Inference, compare, pool
 from marmix.inference.sensitivity import Sensitivity
 from marmix.persistence import load, save
 from marmix.selection.average import MARClassifierCV
+
+if TYPE_CHECKING:
+    from marmix.app.saved import report
 
 __version__ = "0.2.0"
 
@@ -47,3 +51,16 @@ __all__ = [
     "save",
     "votes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `report`, which needs the whole program, when it is used."""
+    if name == "report":
+        from marmix.app.saved import report
+
+        return report
+    raise AttributeError(f"module 'marmix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -73,11 +73,11 @@ def share(source: Any, X: Any, y: Any, of: Any = None, *, finite: bool = False) 
     >>> X, y = masses.data, masses.target
     >>> clf = MARLogisticRegression().fit(X, y)
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(clf, X, y).interval))
-    53% to 64%
+    59% to 81%
     >>> audit = Audit(clf, X, y, n=50)
     >>> result = audit.record(masses.target_true[audit.rows])    # 50 biopsies
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(result, X, y).interval))
-    39% to 56%
+    43% to 59%
     """
     design = design_of(source, X, y)
     inside = _classes(design, of)

@@ -353,8 +353,6 @@ def imputed_estimates(
     if not labelled.all():
         for above, below in posterior.pairs():
             variances += 0.25 * (imputed(above) - imputed(below)) ** 2
-        if posterior.drawn_by_class is not None:
-            variances += (imputed(posterior.drawn_by_class) - values) ** 2
     return list(zip(values.tolist(), np.sqrt(variances).tolist(), strict=True))
 
 
