@@ -25,7 +25,7 @@ from marmix.core.measures import MEASURES
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 TOP = sorted(ROOT.glob("*.md"))
-RUN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "quickstart.md", DOCS / "comparison.md"]
+RUN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "index.md", DOCS / "quickstart.md", DOCS / "comparison.md"]
 RUN += sorted((DOCS / "guide").glob("*.md"))
 SLOW = ("comparison", "models", "quickstart")
 MODULES = ("marmix", "marmix.persistence", "marmix.datasets", "marmix.plotting", "marmix.evaluation", "marmix.io",
