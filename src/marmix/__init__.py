@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from marmix import estimate
 from marmix.audit import Audit
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import BoundaryWarning
+from marmix.estimate.diagnosis import diagnose
 from marmix.estimators import (
     LabelledRows,
     MARBoostingClassifier,
@@ -41,6 +43,8 @@ __all__ = [
     "WithUnlabelled",
     "__version__",
     "compare",
+    "diagnose",
+    "estimate",
     "load",
     "pool",
     "report",
