@@ -7,12 +7,12 @@
 Training rows of `benchmarks/real.py`, at most 1,500, of which 70 % lose their labels where a forest is unsure ("forest" of
 `benchmarks/common/rows.py`).
 
-**Time.** CPU seconds of one thread: `MARClassifierCV().fit(X, y)`, and a forest of 500 trees fitted to the labelled rows and to four
-fifths of them five times, with predictions of the rest. One run takes about a minute.
+**Time.** CPU seconds of one thread: `MARClassifierCV().fit(X, y)`, and a forest of 500 trees fitted to the labelled rows and to
+four fifths of them five times, with predictions of the rest. One run takes about a minute.
 
 **Audit.** Of the rows without a label, 20 or 100 drawn by chance are labelled. Log-loss on fresh rows less that without an audit:
-`Audit(clf, X, y)` with a classifier that holds its comparison, whose weights follow the audited rows too, and with its predictions
-alone. Negative is better.
+`Audit(clf, X, y)` with a classifier that holds its comparison, whose weights follow the audited rows too, and with its
+predictions alone. Negative is better.
 """
 
 import os
