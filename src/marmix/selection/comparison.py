@@ -62,7 +62,7 @@ TINY = 1e-300  # lower limit of probabilities in the log-loss
 # a note that nothing speaks for a mechanism that depends on how hard rows are.
 _LEAST_GAIN = 4.0
 
-_WEIGHING = 0.1  # share of the work that is left after all fits, in reports of progress
+_WEIGHING = 0.1  # share of the time that is left after all fits
 _DOUBT = 1e-3  # share of equal probabilities in those of rivals
 
 # Share of rows with practically no chance of a label above which comparisons are declined. In benchmarks/honesty.py it is
@@ -281,6 +281,7 @@ def compare(
         Weights, fits, scores and, in `rows`, the held-out probabilities.
     """
     seconds = _seconds(settings)
+    deadline = monotonic() + (1.0 - _WEIGHING) * seconds
     training, notes = _validated(settings, X, y, sample_weight, missing, levels)
     expected = None
     if (prior := prior_of(settings.prior, training.classes)) is not None:
@@ -290,7 +291,7 @@ def compare(
     if kept is not None:
         candidates = {}
     folds = _folds(settings, training)
-    outcomes = _outcomes(settings, training, (candidates, rivals), folds, monotonic() + seconds, report)
+    outcomes = _outcomes(settings, training, (candidates, rivals), folds, deadline, report)
     late = [name for name in (*candidates, *rivals) if outcomes[name] is None]
     if late:
         notes.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": seconds}))
@@ -491,7 +492,7 @@ def _outcomes(
                 started.append((name, fold))
                 yield delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares, missing)
 
-    outcomes = Parallel(n_jobs=settings.n_jobs, verbose=10 * bool(settings.verbose), return_as="generator")(in_time())
+    outcomes = Parallel(n_jobs=settings.n_jobs, return_as="generator")(in_time())
     # a candidate that holds rows out itself fits as often as the others
     work = np.cumsum([1.0 + len(folds) * cross_validates(grid[name]) for name, _ in jobs])
     report(0.0, jobs[0][0])
