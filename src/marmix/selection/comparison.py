@@ -29,7 +29,6 @@ from marmix.engines.checks import check_finite, check_lengths, check_results, ch
 from marmix.engines.rows import encoded
 from marmix.estimators.base import entered
 from marmix.estimators.boosting import MARBoostingClassifier
-from marmix.estimators.doubts import doubts
 from marmix.estimators.validation import Rule, feature_columns
 from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import JointTable
@@ -574,9 +573,8 @@ def _weighed(
     estimators: Mapping[str, Pipeline],
     probas: Array,
     folds: list[NDArray[np.intp]],
-    check: bool,
 ) -> _Weighed:
-    """Weights from held-out probabilities of candidates and, after them, rivals; `check` looks for signs of a wrong mechanism."""
+    """Weights from held-out probabilities of candidates and, after them, rivals."""
     X, z, counts, tested = training.numbers, training.z, training.counts, np.sort(np.concatenate(folds))
     v, m = linear_predictor(X, training.missing, counts, folds), training.missing
     evidence = Evidence(training.labels, counts, v, tested, m)
@@ -589,8 +587,6 @@ def _weighed(
         missing[tested] = evidence.missing_proba(tau, evidence.mechanism(tau))[tested]
         if any(map(models_missingness, estimators.values())) and evidence.gain(tau) < _LEAST_GAIN:
             notes.append(Note("no-support"))
-        if check:
-            notes += doubts(X[tested], z[tested], tau[tested], counts[tested], m[tested])
     losses = np.array([evidence.losses(proba) for proba in probas])
     return _Weighed(average, evidence, losses, missing, notes)
 
@@ -711,7 +707,7 @@ def _judged(
         fields["weights"] = dict.fromkeys(estimators, 1.0 / C)
         return Comparison(**fields, rows=OfRows(is_tested, _missing_rate(training, estimators)))
     probas = np.array([*by_name.values()])
-    weighed = _weighed(training, estimators, probas, folds, check=expected is None)
+    weighed = _weighed(training, estimators, probas, folds)
     notes += weighed.notes
     if expected is not None:
         probas = np.array([tilted(p, class_offsets(p[without], expected, counts[without])) for p in probas])
