@@ -99,7 +99,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     time_limit : float or None, default=None
         Seconds for the whole fit, the weighing included; None for no limit. No fit is started after nine tenths of them, but one
         that runs is finished. Candidates of every kind, with and without the mechanism, come first. Those that were not finished
-        are left out, and `notes_` names them. The first candidate is always fitted. Unless the limit is reached it changes nothing.
+        are left out, and `notes_` names them. The first candidate is always fitted. A limit that is not reached changes nothing.
     n_jobs : int or None, default=None
         Number of processes for the fits, as in joblib.
     random_state : int, RandomState instance or None, default=0

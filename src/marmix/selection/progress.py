@@ -13,8 +13,8 @@ QUIET = 10.0  # seconds of a fit without a word
 def progress(name: str, verbose: int) -> Iterator[Callable[[float, str], object]]:
     """Yield a function that is called with the share of the work that is done, and what comes next.
 
-    With `verbose` it moves a bar of tqdm, or prints lines if that is not installed. Otherwise the logger "marmix" warns once, if the
-    work takes longer than some seconds.
+    With `verbose` it moves a bar of tqdm, or prints lines if that is not installed. Otherwise the logger "marmix" warns once if
+    the work takes long.
     """
     start, said = monotonic(), False
 
