@@ -81,6 +81,7 @@ class Options:
     keep: Sequence[str] = ()  # columns that the survey should not doubt
     prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
     classes: Sequence[str] = ()  # all classes, if they are named
+    join: Path | None = None  # file with more columns, whose rows are found by the id
     time_limit: float | None = None  # seconds for the comparison of the candidates
 
     @property
