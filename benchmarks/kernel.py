@@ -14,7 +14,9 @@ interleaved, medians; about a minute each.
 - boosting: the objective of the missingness against a round of LightGBM, two classes, ten features, four leaves, CPU time; of
   five rounds one profiles the mechanism, so five count together;
 - trees: prediction by our arrays of trees against LightGBM's, 100 rounds, CPU time;
-- device: passes on an NVIDIA card, and a whole fit. Needs torch with CUDA.
+- device: passes on an NVIDIA card against plain torch and against the floor, the larger of two times: the bytes of X once over
+  the measured memory bandwidth, and the operations of scores, moments and link over the measured rate; and a whole fit. Double
+  precision. Needs torch with CUDA, and Triton for the fused kernel.
 """
 
 import time
@@ -28,8 +30,10 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from marmix import MARGaussianMixture, Mechanism
+from marmix.core.arrays import like
 from marmix.core.covariance import structure
 from marmix.core.gaussian import GaussianScores
+from marmix.core.likelihood import block_sums
 from marmix.core.student import StudentScores
 from marmix.core.trees import TreeScores, trees_of
 from marmix.engines import DeviceRows, HostRows
@@ -172,6 +176,24 @@ def milliseconds(function, repeats=10):
     return float(np.median(times[2:]))
 
 
+def ceilings():
+    """Bytes a second that a copy moves, and double-precision operations a second of a product of matrices."""
+    import torch
+
+    a = torch.randn(2**29, dtype=torch.float64, device="cuda")
+    bandwidth = 2 * a.nbytes / milliseconds(a.clone) * 1e3
+    del a
+    m = torch.randn(8192, 8192, dtype=torch.float64, device="cuda")
+    return bandwidth, 2 * 8192**3 / milliseconds(lambda: m @ m, 3) * 1e3
+
+
+def floor(d, classes, bandwidth, rate):
+    """Nanoseconds a row that no pass can go below; a function such as exp counts 40 operations, and a row has 7 + K of them."""
+    p = 1 + d + d * (d + 1) // 2
+    operations = d * (d + 1) // 2 + 4 * classes * p + 40 * (classes + 7)
+    return max(8 * d / bandwidth, operations / rate) * 1e9
+
+
 def on_card(n, d, classes, seed=0):
     """Gaussian classes two standard deviations from the origin; the label of a hard row is missing more often, 70 % in all."""
     import torch
@@ -190,26 +212,43 @@ def device(report, args):
     """Passes on a card, and a whole fit."""
     import torch
 
-    report.say(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    table = report.table("passes", {"features": "", "classes": "", "ns/row": ".2f"}, keys=2, within=0.5)
+    bandwidth, rate = ceilings()
+    report.say(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: a copy moves {bandwidth / 1e12:.2f} TB/s,")
+    report.say(f"a product of matrices in double precision runs at {rate / 1e12:.1f} TFLOP/s")
+    columns = {"features": "", "classes": "", "marmix, ns/row": ".3f", "plain torch, ns/row": ".3f", "ratio": ".2f"}
+    columns |= {"floor, ns/row": ".3f", "times the floor": ".1f"}
+    table = report.table("passes", columns, keys=2, within=0.5)
     for d, classes in (*SHAPES, (10, 2)):
         X, z = on_card(args.rows, d, classes)
         objective, theta = started(DeviceRows(X).with_labels(z), classes)
-        table.add(d, classes, 1e6 / args.rows * milliseconds(partial(objective.sums, theta, MECHANISM)))
-        del X, z, objective
+        engine, model = objective.engine, objective.model
+        prepared = like(model.prepare(theta), engine.place)
+        plain = partial(engine.total_there, block_sums, model, prepared, MECHANISM, width=model.values_per_row())
+        ours, eager = (1e6 / args.rows * milliseconds(f) for f in (partial(objective.sums, theta, MECHANISM), plain))
+        least = floor(d, classes, bandwidth, rate)
+        table.add(d, classes, ours, eager, ours / eager, least, ours / least)
+        del X, z, objective, engine, plain
         torch.cuda.empty_cache()
     X, y = on_card(args.fit_rows, 10, 2)
-    columns = {"first fit, s": ".2f", "second fit, s": ".2f", "full passes": "", "shape (true 1)": ".4f"}
+    columns = {
+        "precision": "",
+        "first fit, s": ".2f",
+        "second fit, s": ".2f",
+        "full passes": "",
+        "shape (true 1)": ".4f",
+    }
     columns |= {"alpha_0 (true 2.5)": ".4f", "alpha_1 (true -3.5)": ".4f", "converged": ""}
     table = report.table(f"fits of {args.fit_rows:,} x 10 rows", columns, ignored=["first fit, s", "second fit, s"])
-    seconds = []
-    for _ in range(2):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        fit = MARGaussianMixture(covariance_type="full", link="aranda-ordaz", measure="margin").fit(X, y)
-        torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - begin)
-    table.add(*seconds, fit.n_passes_, fit.shape_, *fit.alpha_, str(fit.converged_))
+    for precision in ("double", "single"):
+        seconds = []
+        for _ in range(2):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            settings = {"covariance_type": "full", "link": "aranda-ordaz", "measure": "margin", "precision": precision}
+            fit = MARGaussianMixture(**settings).fit(X, y)
+            torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - begin)
+        table.add(precision, *seconds, fit.n_passes_, fit.shape_, *fit.alpha_, str(fit.converged_))
 
 
 def main():

@@ -30,11 +30,7 @@ def few(*args, kind="auto", **kwargs):
     ends = ["C=1, ignored", "C=1, mechanism", "tied, ignored", "tied, mechanism", "full, mechanism"]
     ends += {"boosting": ["weight 0.03"], "kernel": ["kernel, ignored"]}.get(kind, [])
     grid = default_candidates(*args, kind=kind, **kwargs).items()
-    return {
-        name: model
-        for name, model in grid
-        if name.endswith(tuple(ends)) and not {"of", "Student", "quadratic"} & set(name.split())
-    }
+    return {name: model for name, model in grid if name.endswith(tuple(ends))}
 
 
 def two(*args, **kwargs):

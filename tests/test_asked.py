@@ -126,12 +126,15 @@ def test_asking_for_labels_by_chance_leaves_the_mechanism_as_it_was(kind):
 @pytest.mark.parametrize("kind", ["mixture", "share"])
 def test_rows_elsewhere_give_the_same_fit(kind, tmp_path):
     torch = pytest.importorskip("torch")
+    da = pytest.importorskip("dask.array")
     X, y, missing, _ = drawn(300)
     here = fitted(kind, X, y, None, missing)
     np.save(tmp_path / "X.npy", X)
+    chunks = [da.from_array(part, chunks=100) for part in (X, y, missing)]
     others = [
         fitted(kind, tmp_path / "X.npy", y, None, missing),
         fitted(kind, torch.tensor(X), torch.tensor(y), None, torch.tensor(missing)),
+        fitted(kind, da.from_array(X, chunks=(100, 2)), chunks[1], None, chunks[2]),
     ]
     for other in others:
         assert other.loglik_ == pytest.approx(here.loglik_, rel=1e-7)

@@ -358,6 +358,11 @@ def test_rows_elsewhere_are_predicted_there_and_refused_by_fit(clf):
     np.testing.assert_allclose(clf.predict_proba(on_torch).numpy(), expected, rtol=1e-12)
     with pytest.raises(TypeError, match="NumPy array"):
         clone(clf).fit(on_torch, y)
+    dask = pytest.importorskip("dask.array")
+    chunks = dask.from_array(X, chunks=(200, 3))
+    np.testing.assert_array_equal(clf.predict_proba(chunks).compute(), clf.predict_proba(X))
+    with pytest.raises(TypeError, match="on a cluster"):
+        clone(clf).fit(chunks, y)
 
 
 # Saved models

@@ -144,13 +144,17 @@ def test_cuda_does_not_wait_inside_a_pass():
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     p = Problem("full", mechanism_of("with share"), LABELS, [1, 1, 1])
+    fused = pytest.importorskip("marmix.engines.fused")
     engine = objective_there(p, lambda array: torch.asarray(array, device="cuda")).engine
     prepared = torch.asarray(p.model.prepare(p.theta), device="cuda")
-    engine.total_there(block_sums, p.model, prepared, p.mechanism, width=1)
+    kernels = block_sums, fused.fused_sums
+    for kernel in kernels:
+        engine.total_there(kernel, p.model, prepared, p.mechanism, width=1)
     torch.cuda.synchronize()
     try:
         torch.cuda.set_sync_debug_mode("error")
-        engine.total_there(block_sums, p.model, prepared, p.mechanism, width=1)
+        for kernel in kernels:
+            engine.total_there(kernel, p.model, prepared, p.mechanism, width=1)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
@@ -228,13 +232,19 @@ def test_votes_are_those_of_the_host(there):
     np.testing.assert_array_equal(to_host(fit.impute(there(X), counts)), mine.transduction_)
 
 
-def test_float32_rows_are_computed_in_double(there):
+def test_single_precision_is_near_and_float32_rows_are_still_computed_in_double(there):
     X, y = rows_of(20_000)
     X = X.astype(np.float32)
     options = {"link": "logit", "covariance_type": "tied"}
     mine = MARGaussianMixture(**options).fit(X, y)
     double = MARGaussianMixture(**options).fit(there(X), there(y))
+    single = MARGaussianMixture(**options, precision="single").fit(there(X), there(y))
     np.testing.assert_allclose(double.means_, mine.means_, rtol=1e-9)
+    error = mine.inference(X, y).bse
+    np.testing.assert_allclose(single.means_, mine.means_, atol=0.05 * error[2:8].min())
+    np.testing.assert_allclose(single.alpha_, mine.alpha_, atol=0.05 * error[-2:].max())
+    assert single.loglik_ == pytest.approx(mine.loglik_, rel=1e-6)
+    assert single.converged_
 
 
 def test_bad_rows_are_refused(there):

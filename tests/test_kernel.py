@@ -143,7 +143,7 @@ def test_chosen_values_are_those_of_a_fit_with_them(rings, chosen):
 def test_held_out_probabilities_do_not_know_the_labels_of_their_fold(rings):
     X, y, truth = rings
     folds = held_out.whole_row_folds(y, 3)
-    clf = MARKernelClassifier(**FIXED, n_landmarks=60, cv=folds)
+    clf = MARKernelClassifier(**FIXED | {"mechanism_weight": 0.0}, n_landmarks=60, cv=folds)
     swapped = y.copy()
     tested = folds[0][y[folds[0]] >= 0]
     swapped[tested] = 1 - y[tested]
@@ -228,6 +228,17 @@ def test_constant_columns_and_repeated_rows_are_no_problem(rings):
     assert np.isfinite(clf.predict_proba(np.column_stack([X, X[:, 0]]))).all()
 
 
+def test_a_weight_with_which_folds_do_not_settle_is_lowered_in_the_fit_too(rings, monkeypatch):
+    X, y, _ = rings
+    monkeypatch.setattr("marmix.estimators.kernel._MOST", 1)
+    with pytest.warns(BoundaryWarning, match="do not settle in all folds: 0 is used"):
+        clf = MARKernelClassifier(**FIXED, n_landmarks=30, cv=2).fit(X, y)
+    without = MARKernelClassifier(**FIXED | {"mechanism_weight": 0.0}, n_landmarks=30, cv=2).fit(X, y)
+    assert clf.mechanism_weight_ == 0.0
+    np.testing.assert_allclose(clf.held_out_proba_, without.held_out_proba_)
+    np.testing.assert_allclose(clf.predict_proba(X), without.predict_proba(X), atol=1e-6)
+
+
 # What a fitted one can do
 
 
@@ -260,17 +271,21 @@ def test_inference_is_about_the_mechanism_and_about_probabilities(fit, rings):
 # Where rows are
 
 
-@pytest.mark.parametrize("place", ["file", "device"])
+@pytest.mark.parametrize("place", ["file", "device", "cluster"])
 def test_rows_elsewhere_give_the_same_fit_and_choices(place, tmp_path, monkeypatch, rings, chosen):
     monkeypatch.setattr(marmix.core.files, "LEFT_IN_FILE", -1)
     X, y, _ = rings
     if place == "file":
         np.save(tmp_path / "X.npy", X)
         there, labels = tmp_path / "X.npy", y
-    else:
+    elif place == "device":
         torch = pytest.importorskip("torch")
         pytest.importorskip("array_api_compat")
         there, labels = torch.asarray(X), torch.asarray(y)
+    else:
+        da = pytest.importorskip("dask.array")
+        pytest.importorskip("distributed")
+        there, labels = da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100)
     fit = MARKernelClassifier(**CHOOSING).fit(there, labels)
     assert (fit.C_, fit.mechanism_weight_) == (chosen.C_, chosen.mechanism_weight_)
     assert fit.gamma_ == pytest.approx(chosen.gamma_, rel=1e-12)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from problems import mechanism_of
 
 import marmix
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
@@ -152,6 +153,17 @@ def test_a_new_measure_that_grows_towards_the_second_class_names_both_sides(monk
     q = fit.mechanism_.missing_proba(np.log([[0.99, 0.01], [0.01, 0.99]]))
     sentence = fit.summary().notes[0]
     assert f"{q[0]:.2f} where elm has probability 0.99 and {q[1]:.2f} where oak has probability 0.99" in sentence
+
+
+def test_the_fused_kernel_leaves_a_new_measure_to_the_plain_path(cubic):
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    from marmix.core.covariance import structure
+    from marmix.core.gaussian import GaussianScores
+    from marmix.engines import fused
+
+    model = GaussianScores(structure("full", 2), [1, 1], 1e-6)
+    assert not fused.supports(model, mechanism_of("logit", cubic.name))
 
 
 @CLASSIFIER

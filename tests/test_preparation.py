@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -12,9 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from marmix import MARLogisticRegression
-from marmix.tables import Preparation
+from marmix import (
+    MARBoostingClassifier,
+    MARClassifierCV,
+    MARGaussianMixture,
+    MARKernelClassifier,
+    MARLogisticRegression,
+    MARStudentMixture,
+    load,
+    save,
+)
+from marmix.tables import Encoder, Preparation
 from marmix.tables.cells import as_days, as_numbers, as_text
 
 pa = pytest.importorskip("pyarrow")
@@ -385,7 +396,7 @@ def test_it_is_a_transformer_of_scikit_learn():
     x = np.where(rng.random(200) < 0.5, 1.0, -1.0)
     table = pd.DataFrame({"x": x + rng.normal(size=200), "group": np.where(rng.random(200) < 0.5, "a", "b")})
     y = np.where(rng.random(200) < 0.3, -1, (x > 0).astype(int))
-    parameters = {"features": None, "impute": "drop", "max_levels": 5, "missing_cells": None}
+    parameters = {"features": None, "impute": "drop", "max_levels": 5, "missing_cells": None, "encode": True}
     assert clone(Preparation(**parameters)).get_params() == parameters
     pipeline = make_pipeline(Preparation(), MARLogisticRegression(link="logit")).fit(table, y)
     by_hand = np.column_stack([table["x"], table["group"] == "b"]).astype(float)
@@ -404,3 +415,115 @@ def test_cells_named_as_missing_count_as_empty_ones_in_fit_and_transform(typed):
     plain, marked = Preparation(), Preparation(missing_cells=["<5", "n.d.", "-99.0"])
     np.testing.assert_array_equal(marked.fit_transform(coded), plain.fit_transform(empty))
     assert marked.columns_ == plain.columns_
+
+
+# Estimators on frames
+
+
+ESTIMATORS = [
+    MARGaussianMixture(),
+    MARStudentMixture(dof=5.0),
+    MARLogisticRegression(mechanism_features=["amount"]),
+    MARKernelClassifier(C=1.0, gamma=0.2, n_landmarks=20, mechanism_weight=0.3),
+    MARBoostingClassifier(n_estimators=10, mechanism_weight=0.1),
+    MARClassifierCV(
+        estimators={
+            "logistic": MARLogisticRegression(mechanism_features=["amount"]),
+            "boosting": MARBoostingClassifier(n_estimators=10, mechanism_weight=0.1),
+        },
+        cv=2,
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A frame of every kind of column with gaps, and partially missing labels."""
+    rng = np.random.default_rng(0)
+    n = 240
+    amount, city = rng.normal(size=n), rng.choice(["Oslo", "Rome", "Bonn"], n)
+    truth = (amount + (city == "Rome") + 0.5 * rng.normal(size=n) > 0.3).astype(int)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "amount": amount,
+            "member": rng.random(n) < 0.5,
+            "city": np.where(rng.random(n) < 0.1, None, city),
+            "ward": pd.Categorical(rng.choice(["1", "2", "7"], n)),
+            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, n), "D"),
+        }
+    )
+    return frame, np.where(rng.random(n) < 0.4 / (1.0 + amount**2), -1, truth)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_every_estimator_takes_a_frame_as_it_is(estimator, mixed, tmp_path):
+    if "Boosting" in repr(estimator):
+        pytest.importorskip("lightgbm")
+    frame, y = mixed
+    clf = clone(estimator).fit(frame, y)
+    proba = clf.predict_proba(frame)
+    assert clf.feature_names_in_.tolist() == list(frame)
+    assert clf.n_features_in_ == frame.shape[1]
+    np.testing.assert_array_equal(clf.predict_proba(frame[frame.columns[::-1]]), proba)
+    for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        np.testing.assert_array_equal(clf.predict_proba(other), proba)
+        np.testing.assert_array_equal(clone(estimator).fit(other, y).predict_proba(frame), proba)
+    gaps = frame.assign(city=None, size=np.nan, ward=None)
+    unseen = gaps.assign(city="Lima", ward="3")
+    np.testing.assert_array_equal(clf.predict_proba(unseen), clf.predict_proba(gaps))
+    save(clf, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(frame), proba)
+    assert again.feature_names_in_.tolist() == list(frame)
+    if isinstance(estimator, MARClassifierCV):
+        return
+    X, names = clf.preparation_.transform(frame), clf.preparation_.get_feature_names_out().tolist()
+    direct = clone(estimator).set_params(
+        **{} if "mechanism_features" not in repr(estimator) else {"mechanism_features": [1]}
+    )
+    if isinstance(estimator, MARBoostingClassifier):
+        direct.set_params(categorical_features=[names.index("city"), names.index("ward")])
+    np.testing.assert_array_equal(direct.fit(X, y).predict_proba(X), proba)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_candidates_other_than_trees_see_arrays_with_gaps_encoded(mixed):
+    frame, y = mixed
+    X = frame[["size", "amount"]].to_numpy()
+    clf = MARClassifierCV(estimators={"": MARLogisticRegression()}, cv=2).fit(X, y)
+    steps = make_pipeline(Encoder(), StandardScaler(), MARLogisticRegression()).fit(X, y)
+    np.testing.assert_allclose(clf.predict_proba(X), steps.predict_proba(X), rtol=1e-6)
+    with pytest.raises(ValueError, match="NaN in column"):
+        MARLogisticRegression().fit(X, y)
+
+
+def test_frames_of_numbers_need_no_pyarrow_and_others_say_so(mixed, monkeypatch):
+    frame, y = mixed
+    numbers = frame[["amount", "member"]]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for table in (numbers, pl.DataFrame({name: numbers[name].to_numpy() for name in numbers})):
+        clf = MARLogisticRegression().fit(table, y)
+        expected = MARLogisticRegression().fit(numbers.to_numpy(dtype=float), y)
+        np.testing.assert_array_equal(clf.predict_proba(table), expected.predict_proba(numbers.to_numpy(dtype=float)))
+    with pytest.raises(ImportError, match="pip install"):
+        MARLogisticRegression().fit(frame, y)
+
+
+def test_columns_that_a_fit_leaves_out_are_warned_of(mixed):
+    frame, y = mixed
+    with pytest.warns(UserWarning, match="'name' has more than 20 different texts"):
+        clf = MARLogisticRegression().fit(frame.assign(name=[f"Mr {i}" for i in range(len(frame))]), y)
+    np.testing.assert_array_equal(clf.predict_proba(frame), MARLogisticRegression().fit(frame, y).predict_proba(frame))
+
+
+def test_trees_take_stored_categories_of_any_number(mixed):
+    pytest.importorskip("lightgbm")
+    frame, y = mixed
+    wide = frame[["amount"]].assign(place=pd.Categorical(np.arange(len(frame)) % 30))
+    clf = MARBoostingClassifier(n_estimators=3, mechanism_weight=0.0).fit(wide, y)
+    assert clf.preparation_.levels() == [0, 30]
+    encoder = Encoder(clf.preparation_.levels()).fit(clf.preparation_.transform(wide))
+    assert encoder.transform(clf.preparation_.transform(wide)).shape[1] == 1

@@ -146,7 +146,7 @@ import numpy as np
 def state():
     signals = [signal.getsignal(number) for number in signal.valid_signals()]
     return signals, list(warnings.filters), np.geterr(), sys.excepthook, list(logging.getLogger().handlers)
-import joblib, pyarrow, scipy.stats, sklearn.ensemble
+import dask, joblib, pyarrow, scipy.stats, sklearn.ensemble
 before = state()
 import marmix, marmix.cli
 assert state() == before

@@ -1,16 +1,15 @@
 """
-An audit: wrong labels that no model sees
+Audit: how many imputed labels are wrong?
 =========================================
 
-Labels of mammograms are missing where the radiologist was undecided. How many imputed ones are wrong: by the model's own
-account, in truth, and by audits of 20, 50 and 100 rows drawn by chance?
+A radiologist called some masses in mammograms benign or malignant and left the doubtful ones open. How many imputed labels are
+wrong: by the model's own account, by audits of 20, 50 and 100 rows, and in truth?
 """
 
 # %%
-# Without an audit
-# ----------------
-# `marmix.datasets.load_mammography` has 830 masses, 473 without a label. Biopsies say what the labels would have been. They
-# would have been benign more often than those of similar masses that a radiologist could call; nothing in the rows shows it.
+# The model's own account
+# -----------------------
+# `marmix.datasets.load_mammography` has 830 masses, 473 of them without a label. Biopsies say what the labels would have been.
 
 import matplotlib.pyplot as plt
 from sklearn.pipeline import make_pipeline
@@ -27,9 +26,12 @@ wrong = (clf.predict(X) != truth)[missing].sum()
 print(f"{said:.0f} wrong labels by the model's own account, {wrong} in truth")
 
 # %%
-# With an audit
-# -------------
-# `marmix.Audit` draws the rows, a person labels them (here, the biopsies), and `Audit.record` says what follows.
+# The model is misled because masses that a radiologist leaves open are benign more often than masses with the same
+# measurements that he decides. Nothing in the file shows this.
+#
+# Twenty rows, or more
+# --------------------
+# `marmix.Audit` draws rows by chance, a person labels them (here we read the biopsies), and ``record`` returns the result.
 
 results = {}
 for n in (20, 50, 100):
@@ -53,8 +55,11 @@ ax.set_yticks(range(len(names)), names)
 ax.legend(frameon=False)
 
 # %%
-# The intervals assume that chance has drawn the rows, and nothing about why labels are missing. The same few labels also
-# correct the model: the audit contradicts it, and it learns.
+# The intervals assume that the rows were drawn by chance and labelled right. They assume nothing about why labels are missing.
+#
+# The same labels repair the model
+# --------------------------------
+# ``result.transduction`` has the labels after learning from the audited rows.
 
 for n, result in results.items():
     after = (result.transduction != truth)[missing].sum()
@@ -63,4 +68,5 @@ for n, result in results.items():
 # %%
 # See also
 # --------
-# :doc:`/guide/audit`; :doc:`/auto_examples/plot_sensitivity`, for when nobody can label a row.
+# :doc:`/guide/audit`; :doc:`/auto_examples/plot_next_labels`; :doc:`/auto_examples/plot_sensitivity`, for when nobody can
+# label a row.

@@ -2,13 +2,13 @@
 Six estimators, one picture
 ===========================
 
-Which estimator for which rows? The same tumours, two measurements each, seen by six of them: what boundaries they draw, how
-sure they are of themselves, and what they say about the tumours whose diagnosis is missing.
+Which estimator should you take? Six of them are fitted to the same tumours, two measurements each: what boundaries do they draw,
+how sure are they, and how right are they about tumours without a diagnosis?
 """
 
 # %%
-# The rows are scikit-learn's breast-cancer data with two thirds of the diagnoses hidden, hard cases first
-# (`marmix.datasets.load_tumours`). We know the truth, and score the hidden ones.
+# The rows are scikit-learn's breast-cancer data. `marmix.datasets.load_tumours` hides two thirds of the diagnoses, hard cases
+# first, so that we can score the hidden ones.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -86,9 +86,9 @@ figure.colorbar(shade, ax=axes, label="probability of malignant", shrink=0.7)
 
 # %%
 # With two features and a boundary that is nearly straight, the simple estimators are as good as any, and the mechanism makes
-# little difference: better for four of the six, worse for two. Boosting draws steps where others draw lines; it earns its place
-# with more features, missing values and categories (:doc:`/auto_examples/plot_boosting`). If you do not know which to
-# take, `marmix.MARClassifierCV` compares and averages them.
+# little difference: better for four of the six, worse for two. Boosting draws steps where others draw lines; it is for tables
+# with many features, empty cells and categories. If you do not know which to take, `marmix.MARClassifierCV` compares and
+# averages them.
 #
 # See also
 # --------

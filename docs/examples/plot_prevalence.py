@@ -1,97 +1,75 @@
 """
-Screening: when you know how common the disease is
-==================================================
+Known shares: when you know how common a class is
+=================================================
 
-Sick people were looked for, so a third of the labels are positive where 3 % of the people are. Every model then expects far
-too many cases. If you know the prevalence from a registry, pass it as ``prior``.
-
-The people are **simulated**, so that we can check the probabilities against the truth.
+Most masses that a radiologist called are malignant; of all masses it is about half. A model that learns from the labels expects
+far too many malignant ones. If you know the share of a class among all rows, from a registry or an earlier study, pass it as
+``prior``.
 """
 
 # %%
-# Enriched labels
-# ---------------
-# Of 3000 people 60 have been tested: 20 sick ones and 40 healthy ones.
-
-from textwrap import fill
+# Without and with the share
+# --------------------------
+# `marmix.datasets.load_mammography` has 830 masses, 473 of them without a label; biopsies say what the labels would have been.
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.datasets import make_mar_mixture
+from marmix.datasets import load_mammography
 
-people = make_mar_mixture(
-    3000,
-    n_features=3,
-    distribution=("gaussian", {"separation": 2.5}),
-    weights=[0.97, 0.03],
-    rate=0,
-    random_state=0,
-)
-X, sick = people.data, people.target_true == 1
-tested = np.concatenate([np.flatnonzero(sick)[:20], np.flatnonzero(~sick)[:40]])
-y = np.full(3000, None)
-y[tested] = np.where(sick[tested], "sick", "healthy")
-print(f"{np.mean(sick[tested]):.0%} of the tested people are sick, {np.mean(sick):.1%} of all")
+masses = load_mammography()
+X, y = StandardScaler().fit_transform(masses.data), masses.target
+truth, missing = masses.target_true, masses.missing
+print(f"malignant: {y[~missing].mean():.0%} of the labelled masses, {truth.mean():.0%} of all")
 
-# %%
-# Without and with the prevalence
-# -------------------------------
-# `MARClassifierCV` shifts the log-odds of each candidate by a constant until the shares agree. The order of the people hardly
-# changes, but their probabilities do.
 
-candidates = {
-    "mixture": MARGaussianMixture(link=None),
-    "logistic": MARLogisticRegression(link=None),
-}
-fits = {
-    "as labelled": MARClassifierCV(estimators=candidates).fit(X, y),
-    "prevalence known": MARClassifierCV(estimators=candidates, prior={"sick": 0.03}).fit(X, y),
-}
-rest = np.setdiff1d(np.arange(3000), tested)
-print(f"in truth           {sick[rest].sum():4d} of the untested are sick")
+def fit(share=None):
+    """Two candidates, averaged, with the share of malignant masses if it is given."""
+    candidates = {
+        "mixture": MARGaussianMixture(link=None),
+        "logistic": MARLogisticRegression(link=None),
+    }
+    prior = None if share is None else {1: share}
+    return MARClassifierCV(estimators=candidates, prior=prior).fit(X, y)
+
+
+fits = {"labels alone": fit(), "share known: 50 %": fit(0.5)}
 for name, clf in fits.items():
-    risk = clf.predict_proba(X[rest])[:, 1]
+    risk = clf.predict_proba(X[missing])[:, 1]
     print(
-        f"{name:17} {risk.sum():5.0f} expected, {np.sum(risk > 0.5):3d} called sick,", end=" "
-    )
-    print(
-        f"of whom {np.mean(sick[rest][risk > 0.5]):.0%} are; log-loss {log_loss(sick[rest], risk):.3f}"
+        f"{name:18} {np.sum((risk > 0.5) != truth[missing]):3d} imputed labels are wrong,"
+        f" log-loss {log_loss(truth[missing], risk):.3f}"
     )
 
 # %%
-# The fit notices that something is odd, although it cannot know what:
-
-print(fill(fits["as labelled"].notes_[0], 110))
-
-# %%
-# Are the probabilities right?
-# ----------------------------
-# Untested people in groups of similar risk: mean probability against the share who are sick. On the line they agree.
+# `MARClassifierCV` shifts the log-odds by a constant until the probabilities add up to the given share. The order of the masses
+# hardly changes, but the probabilities do:
 
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(5.4, 4), layout="constrained")
 for (name, clf), marker in zip(fits.items(), "so", strict=True):
-    risk = clf.predict_proba(X[rest])[:, 1]
-    groups = np.split(np.argsort(risk), [1500, 2200, 2600, 2800, 2900])
-    means, shares = zip(*((risk[i].mean(), sick[rest][i].mean()) for i in groups), strict=True)
+    risk = clf.predict_proba(X[missing])[:, 1]
+    groups = np.array_split(np.argsort(risk), 6)
+    means = [risk[rows].mean() for rows in groups]
+    shares = [truth[missing][rows].mean() for rows in groups]
     ax.plot(means, shares, marker + "-", label=name)
-ax.plot([1e-3, 1], [1e-3, 1], "k:", lw=1)
-ax.set(xscale="log", yscale="log", xlim=(3e-4, 1), ylim=(3e-4, 1))
-ax.set(xlabel="predicted probability", ylabel="share who are sick")
-ax.legend(loc="upper left")
+ax.plot([0, 1], [0, 1], "k:", lw=1)
+ax.set(xlabel="predicted probability of malignant", ylabel="share that is malignant")
+ax.legend(loc="upper left", frameon=False)
 
 # %%
-# And if the prevalence is wrong?
-# -------------------------------
-# A registry may be out of date, so try the ends of its range. Even a rough figure is far better than none.
+# And if the share is wrong?
+# --------------------------
+# Try the ends of what you believe. Even a rough figure is far better than none.
 
-for prior in (0.01, 0.02, 0.03, 0.045, 0.06):
-    clf = MARClassifierCV(estimators=candidates, prior={"sick": prior}).fit(X, y)
+for share in (0.4, 0.45, 0.5, 0.55, 0.6):
+    risk = fit(share).predict_proba(X[missing])[:, 1]
     print(
-        f"prevalence {prior:5.1%}: log-loss {log_loss(sick[rest], clf.predict_proba(X[rest])[:, 1]):.3f}"
+        f"{share:.0%} malignant: {np.sum((risk > 0.5) != truth[missing]):3d} imputed labels are wrong,"
+        f" log-loss {log_loss(truth[missing], risk):.3f}"
     )
 
 # %%

@@ -1,10 +1,10 @@
 """
-Keep the votes of your annotators
-=================================
+Votes: keep what your annotators said
+=====================================
 
-Seven readers look at each case. The usual file has one label per case: the majority's, or none if the readers disagree too
-much. So the labels that are missing are those of the hard cases, and the votes said so all along. This example compares what
-is learnt from the labels, from the labels with their missingness modelled, and from the votes themselves.
+Seven readers look at each case, and the file has the label of the majority, or none if they disagree too much. Then the hard
+cases lack their labels. This example compares three fits: to the labels, to the labels with their missingness modelled, and to
+the votes themselves.
 
 Cases and readers are **simulated**: two Gaussian classes, and readers who vote at random with the probability that an expert
 would assign to each class.
@@ -43,7 +43,7 @@ print(readers.assign(label=y).iloc[:4, [0, 1, 2, 6, 7]])
 print(f"{np.mean(~agreed):.0%} of the cases have no label")
 
 # %%
-# Where readers disagree, the model is unsure: disagreement is about the cases, not only about the readers.
+# Where the readers disagree, the fitted model is unsure as well.
 
 clf = MARGaussianMixture(classes=classes).fit(X, counts)
 p, share = clf.predict_proba(X)[:, 1], counts[:, 1] / 7
@@ -66,9 +66,8 @@ ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 # %%
 # What the votes are worth
 # ------------------------
-# Log-loss on 20,000 fresh cases with known classes, for thirty such files. The last fit is one that nobody can make: it
-# knows the true class of every case. The votes beat even that, because a divided vote tells how hard a case is, and a class
-# does not.
+# Log-loss on 20,000 fresh cases with known classes, for thirty such files. The last fit, which nobody can make, knows the true
+# class of every case. The votes beat even that: a divided vote tells how hard a case is, and a class does not.
 
 fresh = make_mar_mixture(20_000, n_features=4, rate=0, random_state=1000)
 losses = []
@@ -101,8 +100,8 @@ ax.set_ylabel("log-loss on fresh cases")
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# These readers are as good as readers can be. With biased ones the gain is smaller, and readers who know more than the
-# features show make votes slightly worse than labels (:doc:`/evidence`).
+# These readers are as good as readers can be. With biased readers the gain is smaller; if readers know more than the features
+# show, votes are slightly worse than labels (:doc:`/evidence`).
 #
 # See also
 # --------

@@ -153,6 +153,16 @@ def on_device(array: Any) -> bool:
     return type(array).__module__.split(".")[0] in ("torch", "cupy", "array_api_strict") and hasattr(array, "shape")
 
 
-def all_to_host(*arrays: Any) -> list[Any]:
-    """The arrays, those on a device copied to the host."""
+def on_cluster(array: Any) -> bool:
+    """Whether this is a Dask array, dataframe or series."""
+    return type(array).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(array, "__dask_graph__")
+
+
+def to_host_or_refuse(what: str, *arrays: Any) -> list[Any]:
+    """Copy device arrays to the host for `what`; refuse Dask collections, which may not fit there."""
+    if any(on_cluster(array) for array in arrays):
+        raise TypeError(
+            f"{what} needs the rows on one machine: compute() them if they fit in memory, or write them to a .npy file and pass "
+            "its path. Fits of one estimator, predictions and criteria work on the cluster."
+        )
     return [to_host(array) if on_device(array) else array for array in arrays]

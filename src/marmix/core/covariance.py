@@ -75,6 +75,9 @@ class Structure(ABC):
         True  # whether each component has its own covariance; if not, `moments` of `unshared` end with d rows for all
     )
     dense = False  # whether there are covariances of pairs of features
+    products = (
+        ""  # of features in the scores, for the fused kernels: "all", "squares", "none"; empty if not implemented there
+    )
 
     def __init__(self, d: int):
         self.d = d
@@ -237,6 +240,7 @@ class Full(Structure):
 
     name = "full"
     dense = True
+    products = "all"
 
     def __init__(self, d: int):
         super().__init__(d)
@@ -408,6 +412,7 @@ class Tied(Full):
     name = "tied"
     shared_quadratic = True
     by_component = False
+    products = "none"
 
     def n_features(self) -> int:
         return 1 + self.d
@@ -468,6 +473,7 @@ class WhitenedTied(Tied):
     """`Tied` for scores in which the quadratic term does not cancel: rows are whitened once for all components."""
 
     shared_quadratic = False
+    products = ""
 
     def values_per_row(self, components: int) -> int:
         return components + 2 * self.d
@@ -498,6 +504,7 @@ class Diag(Structure):
     """Independent features within a component; ``L`` is stored as its diagonal (C, d)."""
 
     name = "diag"
+    products = "squares"
 
     def n_features(self) -> int:
         return 1 + 2 * self.d
@@ -580,6 +587,7 @@ class Spherical(Diag):
     """One variance for each component; ``L`` is stored as (C,) numbers."""
 
     name = "spherical"
+    products = ""
 
     def n_features(self) -> int:
         return 2 + self.d

@@ -81,6 +81,7 @@ class Measure:
         False  # whether it uses only the two leading classes, so that with three or more its gradient has jumps
     )
     only_classes: int | None = None  # the number of classes it is defined for; None for any
+    fused: bool = False  # whether the kernels of `marmix.engines.fused` implement it
 
     def __call__(self, p: Posterior) -> Measured:
         """Values and gradients for a block of posteriors."""
@@ -165,17 +166,17 @@ def gini(p: Posterior) -> Measured:
 MEASURES = {measure.name: measure for measure in (
     Measure("margin", margin, "squared margin", "clear", lambda classes: (0.0, 1.0),
             "uncertainty ({words}): 0 = toss-up, 1 = certain",
-            slope=-6.0, kinked=True),
+            slope=-6.0, kinked=True, fused=True),
     Measure("entropy", entropy, "entropy", "unclear", lambda classes: (0.0, float(np.log(classes))),
             "uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
-            slope=4.0),
+            slope=4.0, fused=True),
     Measure("log-entropy", log_entropy, "log of the entropy", "unclear",
             lambda classes: (-np.inf, float(np.log(np.log(classes)))),
             "uncertainty ({words}): the higher, the less certain",
             slope=2.0),
     Measure("gini", gini, "gini", "unclear", lambda classes: (0.0, 1.0 - 1.0 / classes),
             "uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
-            slope=8.0),
+            slope=8.0, fused=True),
     Measure("discriminant", discriminant, "squared log-odds", "clear", lambda classes: (0.0, np.inf),
             "uncertainty ({words}): 0 = toss-up, the higher, the more certain",
             slope=-0.5, kinked=True),

@@ -51,6 +51,8 @@ class FittedModel:
     notes : list of Note
     entropy : float or None
         Total entropy of the imputed labels; None if it was not computed.
+    preparation : Preparation or None
+        What makes features of the columns of a frame; None if rows are features as they come.
     """
 
     score_model: ScoreModel
@@ -72,6 +74,7 @@ class FittedModel:
     n_passes: int
     notes: list[Note]
     entropy: float | None = None
+    preparation: Any = None
 
     # For a block of rows (n, d) in the user's axes.
 
@@ -189,8 +192,9 @@ class FittedModel:
         return [sentence(note, self.classes, self.column_names) for note in self.notes]
 
     def renamed(self, classes: NDArray[Any] | None = None, features: NDArray[Any] | None = None) -> "FittedModel":
-        """The same model with other names; by default classes 0, 1, ... and unnamed features."""
-        return replace(self, classes=np.arange(len(self.classes)) if classes is None else classes, features=features)
+        """The same model with other names, for features as they are; by default classes 0, 1, ... and unnamed features."""
+        classes = np.arange(len(self.classes)) if classes is None else classes
+        return replace(self, classes=classes, features=features, preparation=None)
 
 
 def column_names(features: NDArray[Any] | None, n_features: int) -> list[str]:

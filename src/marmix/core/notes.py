@@ -86,6 +86,7 @@ SENTENCES = {
     "mechanism could be chosen on held-out rows, and usual values are used where none are given.",
     "boosting-most-rounds": "The held-out loss still falls after {most} rounds, the most that were tried: raise "
     "max_estimators or learning_rate.",
+    "lower-weight": "Fits with mechanism_weight={given:g} do not settle in all folds: {weight:g} is used.",
     "no-boosting": "Gradient-boosted trees are not among the candidates, because LightGBM is not installed: "
     "pip install 'marmix[boost]' adds them. They help most where the boundary between the classes is curved.",
     "one-sided": "Labels are missing more often where class {classes} is probable than the uncertainty explains: they may be "

@@ -58,14 +58,12 @@ class TreeScores:
     d : int
         Number of features.
     n_classes : int
-    categories : dict of int to list of str
-        Names of the categories of text columns, in the order of their codes, by number of the column.
     """
 
     joint = False
 
-    def __init__(self, d: int, n_classes: int, categories: dict[int, list[str]] | None = None):
-        self.d, self.n_classes, self.categories = d, n_classes, categories or {}
+    def __init__(self, d: int, n_classes: int):
+        self.d, self.n_classes = d, n_classes
         self.vectors = 1 if n_classes == 2 else n_classes
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
 

@@ -48,7 +48,7 @@ def available() -> int:
 
     The cores of this process, limited by the threads of BLAS (`OMP_NUM_THREADS`, threadpoolctl) and joblib's
     `parallel_config`. Inside a worker of
-    joblib or multiprocessing it is one.
+    joblib, Dask or multiprocessing it is one.
     """
     backend, n_jobs = joblib.parallel.get_active_backend()
     if current_process().daemon or backend.nesting_level:  # a worker, which has its share of the cores already

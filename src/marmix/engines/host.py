@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, all_to_host
+from marmix.core.arrays import Array, to_host_or_refuse
 from marmix.core.files import in_file, open_array, release, write_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
@@ -46,6 +46,7 @@ class HostEngine(Engine):
         super().__init__(frame, covariates)
         self.workers = min(workers, _MOST_THREADS_WIDE if frame.size >= _WIDE else _MOST_THREADS)
         self.spaces: list[list[Any]] = []  # working memory of idle workers
+        self.shares_spaces = False  # whether other engines use the same memory
 
     @property
     @abstractmethod
@@ -58,7 +59,7 @@ class HostEngine(Engine):
 
     def _mapped(self, function: Callable[..., Any], args: tuple[Any, ...], blocks: list[slice]) -> list[Any]:
         used: list[list[Any]] = []
-        only = len(blocks) == 1 and blocks[0] == slice(0, self._extent)
+        only = not self.shares_spaces and len(blocks) == 1 and blocks[0] == slice(0, self._extent)
 
         def start() -> Callable[[slice], Any]:
             try:
@@ -133,7 +134,7 @@ class NumpyEngine(HostEngine):
         return Block(self.x, self.cuts.tolist(), self.weight, self.v, space=[], only=True)
 
     def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
-        if self._extent > block_rows(width):
+        if self.shares_spaces or self._extent > block_rows(width):
             return super().total(function, *args, width=width)
         with one_thread(), np.errstate(all="ignore"):
             return function(self._whole, *args)
@@ -316,8 +317,8 @@ class HostRows(Rows):
         """Number of threads."""
         return available() if len(self.X) >= MANY_ROWS else 1
 
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
-        y, sample_weight, missing = all_to_host(y, sample_weight, missing)
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+        y, sample_weight, missing = to_host_or_refuse("the fit", y, sample_weight, missing)
         self.codes, self.classes, self.shares = encoded(y, named, classes)
         check_lengths(self.X, self.codes)
         self.asked = asked_labels(missing, self.codes)
@@ -363,7 +364,7 @@ class HostRows(Rows):
         return np.where(asked, self.labels.astype(np.int64) + len(self.classes), self.labels)
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[Any]:
-        codes, _, shares = encoded(all_to_host(open_array(y, "y"))[0], None, classes)
+        codes, _, shares = encoded(to_host_or_refuse("impute", open_array(y, "y"))[0], None, classes)
         check_lengths(self.X, codes)
         return codes if shares is None else shares
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import LARGEST, Array, namespace, on_device, to_host, unmasked
+from marmix.core.arrays import LARGEST, Array, namespace, on_cluster, on_device, to_host, unmasked
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import encode_labels, has_votes, missing_texts, most_voted, number_labels, vote_shares
@@ -48,11 +48,14 @@ class Engine(ABC):
         Their total weights.
     place : array
         An empty array of the type and on the device of the blocks.
+    resolution : float
+        Smallest change of the log-likelihood per row that rounding leaves visible; 0 in double precision.
     """
 
     counts: NDArray[np.integer]
     group_weight: Array
     place: Any = np.empty(0)
+    resolution = 0.0
 
     def __init__(self, frame: Frame, covariates: Covariates):
         self.frame, self.covariates = frame, covariates
@@ -91,6 +94,10 @@ class Engine(ABC):
     def blocks(self, width: int) -> Iterator[Block]:
         """Iterate over blocks of NumPy arrays; for rows on the host only."""
         raise TypeError(f"{type(self).__name__} does not copy all rows to the host.")
+
+    def shared(self, value: Any) -> Any:
+        """A stand-in for a value passed to many calls, which a cluster sends only once."""
+        return value
 
     def thinned(self, rows: int) -> "Engine":
         """An engine for a sample of about that many rows, weighted to represent all of them."""
@@ -184,6 +191,7 @@ class Rows(ABC):
         *,
         named: Any = None,
         classes: Any = None,
+        single: bool = False,
     ) -> Self:
         """Add labels and weights, and return self.
 
@@ -195,15 +203,17 @@ class Rows(ABC):
             The classes that the user has named; None to find them among the labels.
         classes : array or None
             The classes of an existing fit.
+        single : bool
+            Whether rows on a device are computed in single precision.
         """
         y, weight = open_array(y, "y"), unmasked(open_array(sample_weight, "sample_weight"))
-        self._add_labels(y, weight, unmasked(missing), named, classes)
-        if not (on_device(y) or has_votes(y)):
+        self._add_labels(y, weight, unmasked(missing), named, classes, single)
+        if not (on_cluster(y) or on_device(y) or has_votes(y)):
             self.missing_texts = missing_texts(y, named if classes is None else classes)
         return self
 
     @abstractmethod
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
         pass
 
     @abstractmethod
@@ -225,6 +235,7 @@ class Rows(ABC):
         Parameters
         ----------
         function : callable
+            Rows on a cluster send it to the workers.
         beside : arrays
             Values of all rows; `parts` are their slices.
         names : list of str
@@ -235,7 +246,7 @@ class Rows(ABC):
             Where to write the results, for rows on the host.
         """
         if out is not None and not self.takes_out:
-            raise ValueError("out= is for rows on the host: what is computed on a device stays there.")
+            raise ValueError("out= is for rows on the host: what is computed on a device or a cluster stays there.")
         return self._map(function, beside, names, width, shape, dtype, out)
 
     @abstractmethod

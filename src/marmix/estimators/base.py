@@ -15,16 +15,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marmix.core.arrays import (
     LARGEST,
     Array,
-    all_to_host,
     namespace,
+    on_cluster,
     on_device,
     on_host,
     to_host,
+    to_host_or_refuse,
     unmasked,
 )
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
@@ -59,6 +60,7 @@ from marmix.inference.sensitivity import (
 )
 from marmix.inference.simulation import refit
 from marmix.selection.held_out import Sample, choose_weight, sample_of
+from marmix.tables.preparation import preparation_of
 
 _AT_ONCE = 8192  # values in rows that are predicted without blocks and threads
 _CHECKED = 20_000  # most rows for the checks of the mechanism
@@ -75,6 +77,7 @@ class Training(NamedTuple):
     mean: Array
     covariance: Array  # or the variances (d,), if the score model needs no products of features
     covariates: Covariates
+    preparation: Any  # of the columns of a frame, or None
 
     @property
     def scale(self) -> Array:
@@ -133,6 +136,34 @@ class FromModel:
         raise AttributeError(_absent(estimator, self.name, self.reason if held else ""))
 
 
+def n_columns(held: Any) -> int:
+    """The number of columns of the rows of a fit."""
+    return int(held.n_features if held.preparation is None else held.preparation.n_features_in_)
+
+
+def columns_of(held: Any) -> Any:
+    """The names of the columns of the rows of a fit; None if they have none."""
+    if held.preparation is None:
+        return held.features
+    return np.array(held.preparation.feature_names_in_, dtype=object)
+
+
+def entered(X: Any, checked: Any, encode: bool, held: Any = None) -> tuple[Any, Callable[..., Any]]:
+    """The rows of a frame as features, and the check of their number and names; `held` has the preparation of a fit.
+
+    Without it, in a fit, the attributes of `checked` become those of the features.
+    """
+    preparation = preparation_of(X, encode) if held is None else held.preparation
+    if held is None:
+        checked.preparation_ = preparation
+    if preparation is None:
+        return X, partial(validate_data, checked, reset=held is None)
+    X = preparation.transform(X)
+    if held is None:
+        checked.n_features_in_, checked.feature_names_in_ = X.shape[1], preparation.get_feature_names_out()
+    return X, check_array
+
+
 def _delta_of(model: FittedModel) -> Array:
     assert model.mechanism is not None
     return np.array(model.mechanism.label or (0.0,) * len(model.classes))
@@ -152,10 +183,12 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     measure: str | Callable[..., object]
     link: str | None
     _only_squares = False  # whether the fit needs no products of features
+    _encodes = True  # whether the fit needs features without missing values and categories
     model_: FittedModel
     classes_: Any = FromModel("classes")
-    n_features_in_: Any = FromModel("n_features")
-    feature_names_in_: Any = FromModel("features", optional=True)
+    n_features_in_: Any = FromModel(n_columns)
+    feature_names_in_: Any = FromModel(columns_of, optional=True)
+    preparation_: Any = FromModel("preparation")
     mechanism_: Any = FromModel("mechanism")
     alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
     shape_: Any = FromModel(lambda model: getattr(model.mechanism, "shape", None))
@@ -171,14 +204,16 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     n_passes_: Any = FromModel("n_passes")
     notes_: Any = FromModel("sentences")
     transduction_: Any = NotKept(
-        "it is not saved with the model, and not kept if the labels come from a file. "
-        "Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
+        "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
+        "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
     )
 
     def __getstate__(self) -> dict[str, Any]:
-        """State to copy or pickle, with imputed labels on a device as NumPy arrays."""
+        """State to copy or pickle, without imputed labels that live on a cluster; those on a device become NumPy arrays."""
         state: dict[str, Any] = super().__getstate__()
         labels = state.get("transduction_")
+        if on_cluster(labels):
+            state = {name: value for name, value in state.items() if name != "transduction_"}
         return state | {"transduction_": to_host(labels)} if on_device(labels) else state
 
     # Fitting
@@ -192,9 +227,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             missing,
             named=self.classes,
             classes=None if reset else self.model_.classes,
+            single=self.precision == "single",
         )
         rows.only_squares = self._only_squares
-        d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
+        d, features = (
+            (checked.n_features_in_, getattr(checked, "feature_names_in_", None))
+            if reset
+            else (self.model_.n_features, self.model_.features)
+        )
         names = column_names(features, d)
         self._check_rows(rows, names)
         mean, covariance = rows.moments.overall()
@@ -202,11 +242,13 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         rows.check_moments(mean, variance, names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, variance)
-        return Training(rows, features, names, mean, covariance, covariates)
+        return Training(
+            rows, features, names, mean, covariance, covariates, checked.preparation_ if reset else self.preparation_
+        )
 
     def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
         """Rows whose features and their number are those of a fitted estimator, or with `reset` become them."""
-        return rows_of(X, partial(validate_data, checked, reset=reset))
+        return rows_of(*entered(X, checked, self._encodes, None if reset else self.model_))
 
     def _check_rows(self, rows: Rows, names: list[str]) -> None:
         """Raise ValueError for rows that cannot be fitted."""
@@ -313,6 +355,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             n_features=len(training.names),
             features=training.features,
             moments=rows.moments,
+            preparation=training.preparation,
             notes=[
                 *all_labelled_notes(rows.any_missing, self.classes),
                 *mechanism_notes(of_user, fields["loglik_missing"] / float(rows.moments.weight.sum())),
@@ -343,12 +386,12 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         alpha = (-np.inf,) + (0.0,) * (1 + len(covariates.columns))
         return Mechanism(measure, alpha, np.nan if options.free_shape else options.shape)
 
-    # Prediction: arrays come out in the form of X (NumPy or device).
+    # Prediction: arrays come out in the form of X (NumPy, device or cluster).
 
     def _map(self, X: Any, function: Callable[..., Any], *, out: Any = None, dtype: Any = float, **options: Any) -> Any:
         """Apply a function to the rows, block by block; `options` as of `Rows.map`."""
         small = type(X) is np.ndarray and X.dtype == float and X.ndim == 2 and 0 < X.size <= _AT_ONCE
-        if small and out is None and np.abs(X).max() <= LARGEST:  # not of NaN
+        if small and out is None and self.preparation_ is None and np.abs(X).max() <= LARGEST:  # not of NaN
             validate_data(self, X, reset=False, skip_check_array=True)
             return np.ascontiguousarray(function(X), dtype)
         width, names = self.model_.score_model.values_per_row(), self.model_.column_names
@@ -381,7 +424,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
-            For rows on a device, the probabilities are computed and returned there.
+            For rows on a device or a cluster, the probabilities are computed and returned there.
         out : array or path, optional
             Where to write the result: an array of that shape, or a new `.npy` file, which is returned as a memory map.
 
@@ -557,7 +600,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 f"{self.model_.n_features} features: no standard errors are computed for more than {MOST_FEATURES}. Reduce them "
                 "first, e.g. make_pipeline(PCA(20), ...)."
             )
-        X, y, sample_weight, missing = all_to_host(X, y, sample_weight, missing)
+        X, y, sample_weight, missing = to_host_or_refuse("inference", X, y, sample_weight, missing)
         training = self._validated(X, y, sample_weight, missing, reset=False)
         rows = training.rows
         assert isinstance(rows, HostRows)
@@ -611,7 +654,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             True for the rows of the fit in any order.
         """
         check_is_fitted(self)
-        X, y, sample_weight = all_to_host(X, y, sample_weight)
+        X, y, sample_weight = to_host_or_refuse("fitted_to", X, y, sample_weight)
         return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
 
     def multiple_imputations(
@@ -834,7 +877,7 @@ def sensitivity_of(
     `options` as in `marmix.inference.sensitivity.sensitivity`.
     """
     check_is_fitted(estimator)
-    training = tuple(all_to_host(*map(open_array, training)))
+    training = tuple(to_host_or_refuse("sensitivity", *map(open_array, training)))
     X, y, sample_weight, _ = training
     values, classes = swept(delta), estimator.classes_
     shares = label_shares(y, classes)
@@ -869,7 +912,7 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Accuracy on the labelled rows."""
     check_is_fitted(estimator)
     X, y, sample_weight = open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
-    X, y, sample_weight = all_to_host(X, y, sample_weight)
+    X, y, sample_weight = to_host_or_refuse("score", X, y, sample_weight)
     shares = None
     if has_votes(y):
         shares, _ = vote_shares(y, estimator.classes_, fitted=True)
@@ -928,7 +971,7 @@ def _doubts(
 
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:
-    """A label for every row, from codes or shares."""
+    """A label for every row, from codes or shares; on a cluster a task graph, which refers to the model, not to the estimator."""
     width, names = model.score_model.values_per_row(), model.column_names
     return rows.map(partial(_labels, model), codes, names=names, width=width, out=out, dtype=model.classes.dtype)
 

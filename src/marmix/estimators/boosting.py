@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, on_device
+from marmix.core.arrays import Array, on_cluster, on_device
 from marmix.core.files import open_array, release
 from marmix.core.frames import UserAxes
 from marmix.core.labels import label_shares, most_voted
@@ -100,7 +100,7 @@ class MARBoostingClassifier(MARClassifier):
     max_bin : int, default=255
         Most bins of a feature.
     categorical_features : "from_dtype", list of column names or indices, or None, default="from_dtype"
-        Categorical columns: those with a categorical dtype (pandas, polars), or those listed. Columns of numbers must hold codes
+        Categorical columns: those of a frame that hold categories or text, or those listed. Columns of numbers must hold codes
         0, 1, 2, ...
     cv : int, splitter, list of arrays, or None, default=5
         Folds of whole rows, with and without labels, for the choice of rounds and weight: their number, a scikit-learn splitter,
@@ -175,6 +175,8 @@ class MARBoostingClassifier(MARClassifier):
     True
     """
 
+    precision = "double"
+    _encodes = False
     n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
     held_out_proba_: Any = NotKept(
@@ -270,8 +272,7 @@ class MARBoostingClassifier(MARClassifier):
             Rule(Integral, lambda v: v != 0, "None or a whole number other than 0").check("n_jobs", self.n_jobs)
         X = open_array(X)
         training = self._validated(X, y, sample_weight, missing)
-        categories = _categories(X, self.categorical_features)
-        growth = self._growth(lightgbm, training, categories)
+        growth = self._growth(lightgbm, training)
         choice = self._choice(growth, training)
         trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else silent)
         mechanism = profiled(growth.mechanism, scores, growth.rows)
@@ -286,7 +287,7 @@ class MARBoostingClassifier(MARClassifier):
             mechanism,
             choice.notes,
             held_out,
-            score_model=TreeScores(len(training.names), growth.n_classes, categories),
+            score_model=TreeScores(len(training.names), growth.n_classes),
             theta=trees,
             frame=UserAxes(training.mean),
             tempering=float(choice.weight),
@@ -303,13 +304,13 @@ class MARBoostingClassifier(MARClassifier):
     def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
         """Rows with codes in place of categories, and possibly with missing values."""
         X = open_array(X)
-        if reset and on_device(X):
+        if reset and (on_device(X) or on_cluster(X)):
+            where = "on a cluster" if on_cluster(X) else "on a device"
             raise TypeError(
-                "MARBoostingClassifier grows its trees on the CPU, and X is on a device: pass a NumPy array, or "
+                f"MARBoostingClassifier grows its trees on the CPU of one machine, and X is {where}: pass a NumPy array, or "
                 "write the rows to a .npy file and pass its path. Predictions work wherever the rows are."
             )
-        categories = _categories(X, self.categorical_features) if reset else self.model_.score_model.categories  # type: ignore[attr-defined]
-        rows: Any = super()._read(_coded(X, categories), checked, reset)
+        rows: Any = super()._read(X, checked, reset)
         rows.allow_nan, rows.most_sorted = True, sys.maxsize
         return cast(Rows, rows)
 
@@ -332,13 +333,19 @@ class MARBoostingClassifier(MARClassifier):
         check_is_fitted(self)
         return self.model_.score_model.chart(self.model_.theta)  # says why there are none
 
-    def _growth(self, lightgbm: Any, training: Training, categories: dict[int, list[Any]]) -> "Growth":
+    def _growth(self, lightgbm: Any, training: Training) -> "Growth":
         """What all boosters of this fit share."""
         rows = training.rows
         assert isinstance(rows, HostRows)
-        categorical = sorted(categories)
-        if not (self.categorical_features is None or isinstance(self.categorical_features, str)):
-            categorical = feature_columns(list(self.categorical_features), training.names, "categorical_features")
+        listed, categorical = self.categorical_features, list[int]()
+        if isinstance(listed, str) and listed != "from_dtype":
+            raise ValueError(
+                f"categorical_features={listed!r} must be 'from_dtype', None, or a list of column names or indices."
+            )
+        if isinstance(listed, str) and training.preparation is not None:
+            categorical = np.flatnonzero(training.preparation.levels()).tolist()
+        elif listed is not None and not isinstance(listed, str):
+            categorical = feature_columns(list(listed), training.names, "categorical_features")
         _check_codes(rows.counted, categorical, training.names)
         n = len(rows.counted)
         threads = int(self.n_jobs) if self.n_jobs is not None and self.n_jobs > 0 else available()
@@ -724,49 +731,6 @@ def _covariates(X: NDArray[Any], training: Training) -> Array | None:
             f"mechanism_features: column {name!r} has missing values; impute them, or leave the column out."
         )
     return covariates.frame.enter(values)
-
-
-# Categorical columns
-
-
-def _categories(X: Any, categorical_features: Any) -> dict[int, list[Any]]:
-    """Categories of the columns of a table that have a categorical dtype, by number of the column."""
-    if categorical_features is None or not hasattr(X, "columns"):
-        return {}
-    if isinstance(categorical_features, str) and categorical_features != "from_dtype":
-        raise ValueError(
-            f"categorical_features={categorical_features!r} must be 'from_dtype', None, or a list of column names or indices."
-        )
-    categories: dict[int, list[Any]] = {}
-    for i, name in enumerate(X.columns):
-        dtype = X[name].dtype
-        if str(dtype).startswith(("Categorical", "Enum")):  # polars
-            categories[i] = sorted(value for value in X[name].cast(str).unique().to_list() if value is not None)
-        elif str(dtype) == "category":
-            categories[i] = list(dtype.categories)
-    return categories
-
-
-def _coded(X: Any, categories: dict[int, list[Any]]) -> Any:
-    """The table with codes in place of categories; NaN for missing and unknown ones."""
-    if not categories or not hasattr(X, "columns"):
-        return X
-    columns = list(X.columns)
-    is_polars = not hasattr(X, "iloc")
-    coded = {}
-    for i, values in categories.items():
-        if i >= len(columns):
-            continue  # the number of columns is checked later
-        column = X[columns[i]]
-        if column.dtype.is_numeric() if is_polars else getattr(column.dtype, "kind", "O") in "iufb":
-            continue  # numbers are codes already
-        places = {value: float(code) for code, value in enumerate(values)}
-        coded[columns[i]] = np.array([places.get(value, np.nan) for value in column])
-    if is_polars:
-        import polars
-
-        return X.with_columns(**{name: polars.Series(values) for name, values in coded.items()})
-    return X.assign(**coded)
 
 
 def _check_codes(X: NDArray[Any], categorical: list[int], names: list[str]) -> None:

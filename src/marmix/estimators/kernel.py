@@ -16,6 +16,7 @@ from marmix.core.likelihood import Block
 from marmix.core.linear import KernelScores
 from marmix.core.measures import log_tau, posterior
 from marmix.core.mechanism import Mechanism
+from marmix.core.notes import Note
 from marmix.core.workers import one_thread
 from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
@@ -75,7 +76,7 @@ class MARKernelClassifier(MARClassifier):
     mechanism_weight : float or "auto", default="auto"
         Weight of the missingness in the likelihood of the functions, from 0 to 1. With 0 they are fitted to the labelled rows,
         and the mechanism afterwards. "auto" tries 0, 0.1, 0.3 and 1: functions that can bend may also bend to a mechanism that is
-        only roughly right.
+        only roughly right. Where fits to the folds do not settle with the given weight, a smaller one is used.
     mechanism_features : list of column names or indices, or None, default=None
         Features that enter eta besides u, each with a slope in `alpha_`.
     classes : array-like or None, default=None
@@ -90,6 +91,8 @@ class MARKernelClassifier(MARClassifier):
         Stop when the expected further increase of the objective per row is below this.
     random_state : int, RandomState instance or None, default=0
         For landmarks and folds.
+    precision : {"double", "single"}, default="double"
+        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
     verbose : int, default=0
         1 reports the choice and the fit, 2 each iteration.
 
@@ -98,7 +101,7 @@ class MARKernelClassifier(MARClassifier):
     classes_ : array of shape (K,)
         The classes.
     C_, gamma_, mechanism_weight_ : float
-        The given or chosen values.
+        The values of the fit.
     landmarks_ : array of shape (m, d)
         Centres of the kernels, in the units of X.
     intercept_, dual_coef_ : arrays of shape (1,) and (1, m) for two classes, else (K,) and (K, m)
@@ -182,6 +185,7 @@ class MARKernelClassifier(MARClassifier):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = 0,
+        precision: str = "double",
         verbose: int = 0,
     ):
         self.C = C
@@ -199,6 +203,7 @@ class MARKernelClassifier(MARClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.precision = precision
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARKernelClassifier":
@@ -208,9 +213,9 @@ class MARKernelClassifier(MARClassifier):
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
             Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
-            on its device. A sample is copied to the host for the choice.
+            on its device; a Dask array or dataframe, fitted on its workers. A sample is copied to the host for the choice.
         y : array-like of shape (n,) or (n, K)
-            Labels; -1, NaN, None or pandas.NA if missing. With a column for each class,
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
             votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
             the shares of its votes.
         sample_weight : array-like of shape (n,) or None
@@ -234,7 +239,7 @@ class MARKernelClassifier(MARClassifier):
             fits, folds = self._fits(training, mechanism, rng)
             setting = self._chosen(fits, say)
             reached, start = fits.start(setting)
-            if self.mechanism_weight == "auto":
+            if folds.tests or self.mechanism_weight == "auto":
                 setting = setting._replace(weight=reached)
             scale, mean = training.scale, training.mean
             root = fits.frame(setting.gamma).root  # one from landmarks in the user's axes may differ in rank: rounding
@@ -250,11 +255,13 @@ class MARKernelClassifier(MARClassifier):
         search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, say_more=more, exact=False)
 
         fit = fit_logistic(objective, mechanism, search)
-        held_out = None
+        held_out, notes = None, list[Note]()
+        if fits is not None and fits.sample.missing.any() and setting.weight != self.mechanism_weight != "auto":
+            notes.append(Note("lower-weight", {"given": float(self.mechanism_weight), "weight": setting.weight}))
         if fits is not None and folds.by_row is not None:
             thetas = {k: fits.coefficients(setting, k) for k in range(len(folds.tests))} | {-1: fit.theta}
             held_out = _held_out(objective, training, thetas, folds.by_row)
-        self._finish(fit, objective, training, [], held_out)
+        self._finish(fit, objective, training, notes, held_out)
         return self
 
     def _previous_fit(self, training: Training) -> tuple[KernelFrame, "_Setting", dict[str, Any]]:
@@ -297,9 +304,15 @@ class MARKernelClassifier(MARClassifier):
             if self.C != "auto" or best.C not in (min(Cs), max(Cs)):
                 return []
             C = best.C * _BEYOND if max(Cs) == best.C else best.C / _BEYOND
-            return [_Setting(best.gamma, C, float(weight)) for weight in weights]
+            return [
+                _Setting(best.gamma, C, float(weight)) for weight in (weights if len(weights) > 1 else [best.weight])
+            ]
 
-        best, loss = Trials(fits.sample, fits.folds, fits.predict).best(grid, beyond)
+        trials = Trials(fits.sample, fits.folds, fits.predict)
+        best, loss = trials.best(grid, beyond)
+        while best.weight > 0.0 and not np.isfinite(loss):  # no fit with this weight settled in all folds
+            weight = max(step for step in WEIGHTS if step < best.weight)
+            best, loss = trials.best([setting._replace(weight=weight) for setting in grid], beyond)
         say(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}")
         return best
 

@@ -72,6 +72,8 @@ class MARLogisticRegression(MARClassifier):
         Stop when the expected further increase of the objective per row is below this.
     random_state : int, RandomState instance or None, default=0
         For starts after the first.
+    precision : {"double", "single"}, default="double"
+        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
     verbose : int, default=0
         1 reports each start, 2 each iteration.
 
@@ -157,6 +159,7 @@ class MARLogisticRegression(MARClassifier):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = 0,
+        precision: str = "double",
         verbose: int = 0,
     ):
         self.C = C
@@ -174,6 +177,7 @@ class MARLogisticRegression(MARClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.precision = precision
         self.verbose = verbose
 
     def fit(
@@ -185,9 +189,9 @@ class MARLogisticRegression(MARClassifier):
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
             Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
-            on its device.
+            on its device; a Dask array or dataframe, fitted on its workers.
         y : array-like of shape (n,) or (n, K)
-            Labels; -1, NaN, None or pandas.NA if missing. With a column for each class,
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
             votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
             the shares of its votes.
         sample_weight : array-like of shape (n,) or None

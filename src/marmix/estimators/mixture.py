@@ -98,6 +98,9 @@ class MARGaussianMixture(MARClassifier):
         tied covariance has no more rows than features: the maximum then depends on `reg_covar`, and is flat.
     random_state : int, RandomState instance or None, default=None
         For k-means and restarts. With ``n_init="auto"`` None means 0, so that a fit can be repeated.
+    precision : {"double", "single"}, default="double"
+        Precision on a device (torch, CuPy); the host always uses double. "single" is faster on most GPUs, computes the link and
+        all sums in double, and moves estimates a little; more rows than about ten million show its rounding.
     verbose : int, default=0
         1 reports each start, 2 each iteration.
 
@@ -203,6 +206,7 @@ class MARGaussianMixture(MARClassifier):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = None,
+        precision: str = "double",
         verbose: int = 0,
     ):
         self.covariance_type = covariance_type
@@ -223,6 +227,7 @@ class MARGaussianMixture(MARClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.precision = precision
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARGaussianMixture":
@@ -232,9 +237,9 @@ class MARGaussianMixture(MARClassifier):
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
             Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
-            on its device.
+            on its device; a Dask array or dataframe, fitted on its workers.
         y : array-like of shape (n,) or (n, K)
-            Labels; -1, NaN, None or pandas.NA if missing. With a column for each class,
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
             votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
             the shares of its votes.
         sample_weight : array-like of shape (n,) or None

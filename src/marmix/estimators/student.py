@@ -104,6 +104,7 @@ class MARStudentMixture(MARGaussianMixture):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = None,
+        precision: str = "double",
         verbose: int = 0,
     ):
         super().__init__(
@@ -125,6 +126,7 @@ class MARStudentMixture(MARGaussianMixture):
             max_iter=max_iter,
             tol=tol,
             random_state=random_state,
+            precision=precision,
             verbose=verbose,
         )
         self.dof = dof

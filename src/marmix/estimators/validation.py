@@ -63,6 +63,7 @@ _CHOICES: dict[str, Sequence[Any]] = {
     "covariance_type": tuple(STRUCTURES),
     "solver": tuple(SOLVERS),
     "degree": (1, 2),
+    "precision": ("double", "single"),
 }
 
 

@@ -32,6 +32,7 @@ def ecm(
 ) -> Fit:
     """Maximise by expectation-conditional-maximisation from `theta` and `mechanism`; by EM if there is no mechanism."""
     total, t = objective.engine.total_weight, objective.tempering
+    tol = max(tol, objective.engine.resolution)
     model: GaussianScores = objective.model  # type: ignore[assignment]
     e_step = objective.sums(theta, None)
     missing = 0.0 if mechanism is None else objective.sums(theta, mechanism, ignorable=False).missing

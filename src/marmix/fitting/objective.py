@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,11 @@ class Objective:
     passes: list[int] = field(default_factory=lambda: [0])
 
     @cached_property
+    def _shared_model(self) -> Any:
+        """The score model as an argument for functions of blocks."""
+        return self.engine.shared(self.model)
+
+    @cached_property
     def second(self) -> Array | None:
         """Moments of the quadratic term that the classes share, if they share one."""
         if self.model.second_moment(np.empty((self.engine.frame.size, 0)), None) is None:
@@ -58,17 +63,21 @@ class Objective:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Results of ``function(block, model, *args)`` for all blocks, in order."""
-        return self.engine.map(function, self.model, *args, width=self.model.values_per_row())
+        return self.engine.map(function, self._shared_model, *args, width=self.model.values_per_row())
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         """Sum of ``function(block, model, *args)`` over all blocks."""
-        return self.engine.total(function, self.model, *args, width=self.model.values_per_row())
+        return self.engine.total(function, self._shared_model, *args, width=self.model.values_per_row())
 
     def sums(self, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
         """Sums over all rows at these parameters."""
         self.passes[0] += 1
         prepared = like(self.model.prepare(theta), self.engine.place)
-        sums: Sums = self.total(block_sums, prepared, mechanism, ignorable, self.tempering)
+        asked = len(self.engine.counts) > self.model.n_classes + 1  # groups that the fused kernel does not know
+        kernel = None if asked else _fused_kernel(self.model, mechanism, self.engine.place)
+        function, width = (block_sums, self.model.values_per_row()) if kernel is None else (kernel, 1)
+        args = self._shared_model, prepared, mechanism, ignorable, self.tempering
+        sums: Sums = self.engine.total(function, *args, width=width)
         moments = self.model.gathered(sums.moments.by_component)
         value = float(sums.ignorable)
         if self.second is not None:
@@ -122,3 +131,18 @@ def _entropy(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism |
 def _drivers(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism) -> Sample:
     drivers = mechanism.drivers(posterior(model.scores(theta, block.x)), block.covariates, block.cuts)
     return Sample(drivers, block.cuts[model.n_classes], block.weight)
+
+
+@cache
+def _fused() -> Any:
+    try:
+        from marmix.engines import fused
+    except ImportError:  # no Triton
+        return None
+    return fused
+
+
+def _fused_kernel(model: ScoreModel, mechanism: Mechanism | None, place: Any) -> Any:
+    """The fused kernel for `block_sums`, if there is one for these rows; it cuts the rows into blocks itself."""
+    fused = _fused() if getattr(place, "is_cuda", False) else None
+    return fused.fused_sums if fused is not None and fused.supports(model, mechanism, place) else None

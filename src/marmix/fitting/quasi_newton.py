@@ -73,6 +73,7 @@ def lbfgs(
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if fixed else fit.mechanism  # type: ignore[type-var]
         metric = None if fixed else last_round.metric()  # which knows nothing about a fixed shape
+    tol = max(tol, objective.engine.resolution)
     return _ascend(
         objective, _at(objective, theta, mechanism), metric, reach, max_iter, tol, report, not stages or stages[-1] == n
     )[0]

@@ -57,7 +57,7 @@ from marmix.persistence.checks import (
 )
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.comparison import Comparison, Gain, Overlap
-from marmix.tables.preparation import Preparation
+from marmix.tables import Encoder, Preparation
 
 
 class ScoreFormat(NamedTuple):
@@ -129,8 +129,8 @@ SCORES: dict[type, ScoreFormat] = {
     MARBoostingClassifier: ScoreFormat(
         Record(UserAxes, {"centre": floats("d")}),
         Record(Trees, _TREES),
-        lambda theta, size, n_classes, categories: TreeScores(size, n_classes, categories),
-        {"categories": of(dict)},
+        lambda theta, size, n_classes: TreeScores(size, n_classes),
+        {},
     ),
 }
 
@@ -142,6 +142,14 @@ def _mechanism(alpha: list[float], label: list[float] | None, free_label: bool |
 def _note(value: Any, sizes: dict[str, int]) -> Note:
     """A note; version 1 had its sentence."""
     return Note("text", {"text": value}) if isinstance(value, str) else _NOTE(value, sizes)
+
+
+def _preparation(state: Any, sizes: dict[str, int]) -> Preparation:
+    """A saved preparation of the d features."""
+    preparation = estimator_of(state)
+    if not isinstance(preparation, Preparation) or len(preparation.get_feature_names_out()) != sizes["d"]:
+        raise ValueError("not a preparation of its features")
+    return preparation
 
 
 def _count(value: Any, sizes: dict[str, int]) -> Any:
@@ -177,6 +185,7 @@ _MODEL: dict[str, Check] = {  # of every FittedModel, besides those in its Score
     "n_passes": whole,
     "notes": each(_note),
     "entropy": optional(number),
+    "preparation": optional(_preparation),
 }
 
 
@@ -199,9 +208,11 @@ ATTRIBUTES: dict[type, dict[str, Check]] = {  # of estimators that are no Fitted
         "notes_": each(text),
         "columns_": each(of(dict)),
     },
+    Encoder: {"n_features_in_": length("d"), "feature_names_in_": optional(names), "fill_": floats("d")},
     MARClassifierCV: {
         "n_features_in_": length("d"),
         "feature_names_in_": optional(names),
+        "preparation_": optional(_preparation),
         "classes_": labels,
         "estimators_": by_name(lambda state, sizes: estimator_of(state)),
         "weights_": by_name(number),
@@ -250,6 +261,8 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         values["estimators_"] = {name: state_of(est) for name, est in values["estimators_"].items()}
     else:
         values = {name: getattr(estimator, name) for name in ATTRIBUTES[kind] if hasattr(estimator, name)}
+    if values.get(held := "preparation" if kind in SCORES else "preparation_") is not None:
+        values[held] = state_of(values[held])
     return state | {"fitted": values}
 
 
@@ -285,6 +298,7 @@ def estimator_of(state: Any) -> Any:
 def input_of(model: Any) -> dict[str, Any]:
     """The class of a model, the classes it predicts, and the features it takes."""
     first = model[0] if isinstance(model, Pipeline) else model
+    first = getattr(first, "preparation_", None) or first
     if isinstance(first, Preparation):
         features = [(column["name"], column["kind"]) for column in first.columns_]
     else:
@@ -372,8 +386,21 @@ def _renamed(kind: type, fitted: dict[str, Any]) -> dict[str, Any]:
     renamed = {"n_features_in_": "n_features", "feature_names_in_": "features", "_fingerprint": "moments"}
     values = {renamed.get(name, name.strip("_")): value for name, value in fitted.items()}
     values["score_model"] = settings = {"covariance_type": values.get("covariance_type"), **values["model"]}
-    if "columns" in settings:
-        settings["categories"] = dict(zip(settings["columns"], settings["categories"], strict=True))
+    if settings.get("columns"):  # categories of trees, which were no numbers
+        categories = dict(zip(settings["columns"], settings["categories"], strict=True))
+        values["preparation"] = _of_categories(values["features"].tolist(), categories)
     if values["mechanism"] is not None:
         values["mechanism"] = {"measure": values["measure"], **values["mechanism"]}
     return values
+
+
+def _of_categories(features: list[str], categories: dict[int, list[Any]]) -> dict[str, Any]:
+    """The state of a preparation of numbers and these categories."""
+    columns: list[dict[str, Any]] = [
+        {"name": name, "kind": "category" if j in categories else "number", "levels": [], "fill": None, "missing": 0}
+        | ({"levels": [*map(str, categories[j])]} if j in categories else {})
+        for j, name in enumerate(features)
+    ]
+    fitted = {"columns_": columns, "notes_": [], "n_rows_": 0}
+    fitted |= {"feature_names_in_": features, "n_features_in_": len(features)}
+    return {"class": "Preparation", "parameters": {"encode": False}, "fitted": fitted}

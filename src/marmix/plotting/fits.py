@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, all_to_host, select_rows
+from marmix.core.arrays import Array, select_rows, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, most_voted, number_labels, vote_shares
 from marmix.estimators.base import MARClassifier
@@ -24,7 +24,7 @@ def last_step(estimator: Any) -> Any:
 
 def transformed(estimator: Any, X: Any) -> Any:
     """Rows after all steps but the last."""
-    (X,) = all_to_host(open_array(X))
+    (X,) = to_host_or_refuse("a display", open_array(X))
     return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
 
 
@@ -46,7 +46,7 @@ def single_model(estimator: Any, display: str) -> Any:
 
 def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
     """Labels as class numbers, -1 where missing; the most voted class of votes."""
-    (y,) = all_to_host(open_array(y, "y"))
+    (y,) = to_host_or_refuse("a display", open_array(y, "y"))
     if has_votes(y):
         return most_voted(vote_shares(y, classes, fitted=True)[0])
     return np.asarray(number_labels(y, classes))
@@ -54,7 +54,7 @@ def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
 
 def rows_at(X: Any, places: NDArray[np.integer]) -> Any:
     """Selected rows, in a table of the same kind."""
-    (X,) = all_to_host(open_array(X))
+    (X,) = to_host_or_refuse("a display", open_array(X))
     return select_rows(X, places)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.core.arrays import Array, all_to_host, unmasked
+from marmix.core.arrays import Array, to_host_or_refuse, unmasked
 from marmix.core.labels import as_classes, has_votes, known_labels, label_shares, vote_shares
 from marmix.evaluation.pseudo_labels import checked_proba, largest_weight, pseudo_labels
 from marmix.plotting.drawing import (
@@ -72,7 +72,7 @@ class Predictions(NamedTuple):
         posterior: ArrayLike | None = None,
     ) -> "Predictions":
         """Check arrays given by the user."""
-        y, proba, q, posterior = all_to_host(y, proba, q, posterior)
+        y, proba, q, posterior = to_host_or_refuse("a display", y, proba, q, posterior)
         if classes is None:
             classes = vote_shares(y)[1] if has_votes(y) else np.unique(known_labels(y, np.empty(0))[1])
         names, labels = as_classes(classes), label_shares(y, classes)

@@ -10,10 +10,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, all_to_host
+from marmix.core.arrays import Array, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, label_shares, most_voted
-from marmix.estimators.base import FromModel, MARClassifier, replace_fit, score_labelled, sensitivity_of
+from marmix.estimators.base import (
+    FromModel,
+    MARClassifier,
+    columns_of,
+    n_columns,
+    replace_fit,
+    score_labelled,
+    sensitivity_of,
+)
 from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
@@ -64,7 +72,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     estimators : dict or None, default=None
         Candidates by name: `MARGaussianMixture`, `MARStudentMixture`, `MARLogisticRegression`, `MARKernelClassifier`,
         `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled
-        rows. The default is a grid of all these, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
+        rows. The default is about ten, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
         installed (the extra `boost`). Features are standardised before candidates that are not pipelines. Candidates see the
         classes as 0, 1, ... in the order of `classes_`, and columns by number; `delta`, `n_components` and `mechanism_features`
         may name them.
@@ -182,8 +190,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     """
 
     selection_: Comparison
-    n_features_in_: Any = FromSelection("n_features")
-    feature_names_in_: Any = FromSelection("features", optional=True)
+    n_features_in_: Any = FromSelection(n_columns)
+    feature_names_in_: Any = FromSelection(columns_of, optional=True)
+    preparation_: Any = FromSelection("preparation")
     classes_: Any = FromSelection("classes")
     estimators_: Any = FromSelection("estimators")
     weights_: Any = FromSelection("weights")
@@ -228,13 +237,18 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARClassifierCV":
         """Fit and cross-validate the candidates, and weight them.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Features. Rows on a device are copied to the host.
+            Features. Rows on a device are copied to the host; rows on a cluster are not supported.
         y : array-like of shape (n,) or (n, K)
             Labels; -1, NaN, None or pandas.NA if missing. With a column for each class, votes or probabilities, zero or NaN in
             all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
@@ -261,7 +275,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        return host_rows(self, X)
+        return host_rows(self, X, self.selection_)
 
     def _average(self, method: str, X: Any) -> Array:
         X = self._checked(X)
@@ -339,7 +353,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             Whether each class of `classes_` is in the set; a labelled row's set is its label, or the classes with votes.
         """
         X = self._checked(X)
-        (y,) = all_to_host(open_array(y, "y"))
+        (y,) = to_host_or_refuse("imputed_sets", open_array(y, "y"))
         shares, proba = label_shares(y, self.classes_), self.held_out_proba_
         if proba is None:
             raise ValueError("a class has a single labelled row, so no row was held out: sets need at least two.")

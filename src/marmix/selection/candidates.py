@@ -23,19 +23,18 @@ from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
-from marmix.estimators.student import MARStudentMixture
 from marmix.evaluation.pseudo_labels import checked_proba
+from marmix.tables.encoder import Encoder
 
 # Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
 _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
 
 # Weights of the mechanism. In trials on the data of benchmarks/real.py with other seeds, trees followed the missing indicators
-# too closely unless their weight was small; smooth models of two classes took the whole weight, those of more classes did not.
-_SMOOTH, _SMOOTH_MANY, _TREES = (0.3, 1.0), (0.1, 0.3), (0.03, 0.1, 0.3)
+# too closely unless their weight was small.
+_SMOOTH, _TREES = 0.3, (0.03, 0.1, 0.3)
 _PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on rows that are never labelled
 
-# Most iterations of a Student mixture, and of a crowded logistic regression with a mechanism: with many classes and few rows they
-# climb slowly, and predict no better for it.
+# Most iterations of a crowded logistic regression with a mechanism: it climbs slowly, and predicts no better for it.
 _MOST_ITERATIONS = 100
 # Number of features above which slow candidates are fewer still, and the number of features that a tree then sees.
 _MANY_FEATURES, _FEATURES_OF_TREE = 1000, 300
@@ -73,9 +72,8 @@ def default_candidates(
 ) -> dict[str, BaseEstimator]:
     """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
 
-    A candidate with more parameters than the rows can carry is not in it: squares and products, and covariance matrices,
-    are included if there are enough rows. Boosting is included if LightGBM is installed. Where a logistic regression has more
-    coefficients than there are labels, the slow candidates are fewer and stop earlier.
+    Mixtures are included if there are enough rows for their covariance matrices, boosting if LightGBM is installed. Where a
+    logistic regression has more coefficients than there are labels, the slow candidates stop earlier.
 
     Parameters
     ----------
@@ -97,37 +95,25 @@ def default_candidates(
     very_wide = light and n_features > _MANY_FEATURES
     if kind in ("auto", "logistic"):
         slow = very_wide and n_rows > n_features  # with fewer rows they are fitted in the space of the rows
-        for C in (0.1,) if slow else (0.1, 1.0, 10.0):
+        for C in (1.0,) if slow else (1.0, 10.0):
             grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
-        modelling: dict[str, Any] = mechanism | {"n_init": 1, "max_iter": _MOST_ITERATIONS} if light else mechanism
-        for C in (1.0,) if light else (1.0, 10.0):
-            grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **modelling)
-        if not slow:
-            grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **modelling)
-        products = 1 + n_features + n_features * (n_features + 1) // 2
-        if numeric and n_labelled >= products * (n_classes - 1):
-            grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, **ignoring)
-            grid["quadratic logistic, C=1, mechanism"] = MARLogisticRegression(degree=2, n_init=1, **mechanism)
-    dense = numeric and n_features <= min(_MOST_TIED, n_rows // _ROWS)
-    if kind == "mixture" or (kind == "auto" and dense):
+        few: dict[str, Any] = {"n_init": 1, "max_iter": _MOST_ITERATIONS} if light else {}
+        grid["logistic, C=1, mechanism"] = MARLogisticRegression(**mechanism, **few)
+    if kind == "mixture" or (kind == "auto" and numeric and n_features <= min(_MOST_TIED, n_rows // _ROWS)):
         structures = ["tied"]
         if n_features <= min(_MOST_FULL, n_rows // (_ROWS * n_classes)):
             structures.append("full")
         for structure in structures:
             start: dict[str, Any] = {"covariance_type": structure, "n_init": 1}  # higher maxima did not predict better
-            student = start | {"max_iter": _MOST_ITERATIONS}
-            for name, settings in (("ignored", ignoring), ("mechanism", mechanism)):
-                grid[f"mixture, {structure}, {name}"] = MARGaussianMixture(**start, **settings)
-                grid[f"Student mixture, {structure}, {name}"] = MARStudentMixture(**student, **settings)
-        pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "n_init": 1, "random_state": 0}
-        grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
+            if kind == "mixture":
+                grid[f"mixture, {structure}, ignored"] = MARGaussianMixture(**start, **ignoring)
+            grid[f"mixture, {structure}, mechanism"] = MARGaussianMixture(**start, **mechanism)
     if kind in ("auto", "kernel"):
         grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
-        for weight in () if very_wide else _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
-            grid[f"kernel, weight {weight:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=weight, **mechanism)
+        if not very_wide:
+            grid[f"kernel, weight {_SMOOTH:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=_SMOOTH, **mechanism)
     if kind == "boosting" or (kind == "auto" and boosting_installed()):
         trees = _fewer_trees(n_classes, n_features) if light else {}
-        grid["plain boosting, ignored"] = MARBoostingClassifier(**_PLAIN, **trees, **ignoring)
         grid["boosting, ignored"] = MARBoostingClassifier(**trees, **ignoring)
         for weight in _TREES[1:2] if very_wide else _TREES:
             grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **trees, **mechanism)
@@ -165,12 +151,16 @@ class Outcome(NamedTuple):
 
 
 def cross_validates(pipeline: Pipeline) -> bool:
-    """Whether the last step holds rows out itself and keeps their probabilities, after nothing but a scaler.
+    """Whether the last step holds rows out itself and keeps their probabilities, after an encoder and a scaler at most.
 
     Other steps may look at the labels, so they are fitted anew for every fold.
     """
-    *first, last = (step for _, step in pipeline.steps)
-    return [type(step) for step in first] == [StandardScaler] and hasattr(type(last), "held_out_proba_")
+    return _sees_rows(pipeline) and hasattr(type(pipeline[-1]), "held_out_proba_")
+
+
+def _sees_rows(pipeline: Pipeline) -> bool:
+    """Whether no step but the last may look at labels."""
+    return all(type(step) in (Encoder, StandardScaler) for _, step in pipeline.steps[:-1])
 
 
 def fit_one(
@@ -231,9 +221,8 @@ def fit_one(
 
 
 def takes_votes(pipeline: Pipeline) -> bool:
-    """Whether the last step is an estimator of this library, after nothing but scalers, so that votes can be passed on."""
-    *first, last = (step for _, step in pipeline.steps)
-    return all(type(step) is StandardScaler for step in first) and hasattr(type(last), "transduction_")
+    """Whether the last step is an estimator of this library and the only one to see labels, so that votes can be passed on."""
+    return _sees_rows(pipeline) and hasattr(type(pipeline[-1]), "transduction_")
 
 
 def accepts_missing(estimator: Any) -> bool:

@@ -5,7 +5,7 @@ The result is one frozen value, a `Comparison`; `MARClassifierCV` validates its 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import zip_longest
 from numbers import Integral, Real
 from time import monotonic
@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import validate_data
 
-from marmix.core.arrays import Array, all_to_host, unmasked
+from marmix.core.arrays import Array, to_host_or_refuse, unmasked
 from marmix.core.files import open_array
 from marmix.core.labels import asked_labels, copies_of, label_shares, missing_texts, missing_texts_notes
 from marmix.core.model import column_names
@@ -27,6 +26,8 @@ from marmix.core.notes import Note, all_labelled_notes, sentence
 from marmix.engines import row_order
 from marmix.engines.checks import check_finite, check_lengths, check_results, checked_weights, in_floats, refuse_sparse
 from marmix.engines.rows import encoded
+from marmix.estimators.base import entered
+from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.doubts import BUT, doubtful, doubts
 from marmix.estimators.validation import Rule, feature_columns
 from marmix.evaluation.forests import flexible_missing_proba
@@ -47,6 +48,8 @@ from marmix.selection.candidates import (
 )
 from marmix.selection.evidence import Evidence, linear_predictor
 from marmix.selection.held_out import folds_of_copies, whole_row_folds
+from marmix.tables.encoder import Encoder
+from marmix.tables.preparation import Preparation
 
 # Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
 # gave scores closer to the truth than weights up to 20, and than weights of 1.
@@ -155,6 +158,7 @@ class Comparison:
     n_features: int
     features: NDArray[Any] | None
     classes: NDArray[Any]
+    preparation: Preparation | None
     estimators: dict[str, Pipeline]
     weights: dict[str, float]
     prior_offset: dict[str, Array] | None
@@ -212,6 +216,13 @@ class Training(NamedTuple):
     classes: NDArray[Any]
     features: NDArray[Any] | None
     asked: NDArray[np.bool_] | None  # whose label was missing and then asked for; None if there are no such rows
+    preparation: Preparation | None  # of the columns of a frame
+    encoder: Encoder | None  # for X with missing values or codes of categories, which only boosted trees take
+
+    @property
+    def numbers(self) -> Array:
+        """X as features without missing values and categories."""
+        return self.X if self.encoder is None else self.encoder.transform(self.X)
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -310,24 +321,31 @@ def _seconds(settings: Any) -> float:
 
 def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) -> tuple[Training, list[Note]]:
     """Checked rows, and notes on their labels."""
-    y, sample_weight, missing = all_to_host(open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing)
+    y, sample_weight, missing = to_host_or_refuse(
+        "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing
+    )
     checked = clone(settings)  # so that a fit that fails leaves the estimator as it was
-    X = host_rows(checked, X, reset=True)
+    X = host_rows(checked, X)
     z, classes, shares = encoded(y, settings.classes, None)
     check_lengths(X, z)
     weight = None if sample_weight is None else checked_weights(X, unmasked(sample_weight))
     asked = asked_labels(unmasked(missing), z)
     notes = all_labelled_notes(asked is not None or bool((z < 0).any()), settings.classes)
     notes += missing_texts_notes({} if shares is not None else missing_texts(y, settings.classes))
-    return Training(X, z, shares, weight, classes, getattr(checked, "feature_names_in_", None), asked), notes
+    preparation = checked.preparation_
+    levels = None if preparation is None else preparation.levels()
+    encoder = Encoder(levels).fit(X) if np.isnan(X).any() or any(levels or ()) else None
+    names = getattr(checked, "feature_names_in_", None)
+    return Training(X, z, shares, weight, classes, names, asked, preparation, encoder), notes
 
 
-def host_rows(estimator: Any, X: Any, reset: bool = False) -> NDArray[Any]:
-    """X as a finite array on the host; `reset` in a fit."""
-    (X,) = all_to_host(unmasked(open_array(X)))
+def host_rows(estimator: Any, X: Any, held: Comparison | None = None) -> NDArray[Any]:
+    """X as an array on the host, NaN where a value is missing; `held` is the comparison, except in a fit."""
+    (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
     refuse_sparse(X)
-    X = in_floats(X, partial(validate_data, estimator, reset=reset))
-    check_finite(X, column_names(getattr(estimator, "feature_names_in_", None), X.shape[1]))
+    X = in_floats(*entered(X, estimator, encode=False, held=held))
+    names = getattr(estimator, "feature_names_in_", None) if held is None else held.features
+    check_finite(X, column_names(names, X.shape[1]), allow_nan=True)
     return X
 
 
@@ -343,10 +361,11 @@ def _prior_note(prior: Array) -> Note:
 
 def _pipelines(settings: Any, training: Training) -> tuple[dict[str, Pipeline], dict[str, Pipeline]]:
     """Candidates and rivals: clones of the classifiers, with a scaler in front unless they are pipelines."""
-    K, (n, d), labelled = len(training.classes), training.X.shape, int(np.sum(training.z >= 0))
+    K, (n, d), labelled = len(training.classes), training.numbers.shape, int(np.sum(training.z >= 0))
     grid = settings.estimators
     if grid is None:
-        grid = default_candidates(K, n, d, n_labelled=labelled)
+        categories = training.encoder is not None and any(training.encoder.levels or ())
+        grid = default_candidates(K, n, d, n_labelled=labelled, categories=categories)
     if not grid:
         raise ValueError("estimators is empty: name at least one candidate.")
     rivals = default_rivals(K, d, crowded(K, d, labelled)) if settings.rivals else {}
@@ -359,20 +378,28 @@ def _pipelines(settings: Any, training: Training) -> tuple[dict[str, Pipeline], 
 
 
 def _pipeline(estimator: BaseEstimator, training: Training) -> Pipeline:
-    """A clone of a candidate that sees numbered classes and columns."""
-    candidate = clone(estimator)
+    """A clone of a candidate that sees numbered classes and columns, after an encoder unless it takes X as it is."""
+    candidate, encoder, preparation = clone(estimator), training.encoder, training.preparation
+    levels = [] if encoder is None else list(encoder.levels or ())
+    native = isinstance(candidate, MARBoostingClassifier)
+    first = [] if native or encoder is None else [clone(encoder)]
     if isinstance(candidate, Pipeline):
-        return candidate
+        return make_pipeline(*first, *(step for _, step in candidate.steps)) if first else candidate
     settings = candidate.get_params(deep=False)
     if settings.get("mechanism_features"):
         names = column_names(training.features, training.X.shape[1])
+        if preparation is not None:
+            names = preparation.names(not native, None if encoder is None else encoder.max_levels).tolist()
         candidate.set_params(mechanism_features=feature_columns(settings["mechanism_features"], names))
     codes = {label: code for code, label in enumerate(training.classes.tolist())}
     for option in ("delta", "n_components"):
         by_class = settings.get(option)
         if isinstance(by_class, Mapping) and by_class.keys() <= codes.keys():
             candidate.set_params(**{option: {codes[label]: value for label, value in by_class.items()}})
-    return make_pipeline(StandardScaler(), candidate)
+    if native and any(levels):
+        candidate.set_params(categorical_features=np.flatnonzero(levels).tolist())
+        return make_pipeline(StandardScaler(with_mean=False, with_std=False), candidate)  # codes stay codes
+    return make_pipeline(*first, StandardScaler(), candidate)
 
 
 def _folds(settings: Any, training: Training) -> list[NDArray[np.intp]]:
@@ -502,7 +529,7 @@ def _weighed(
     check: bool,
 ) -> _Weighed:
     """Weights from held-out probabilities of candidates and, after them, rivals; `check` looks for signs of a wrong mechanism."""
-    X, z, counts, tested = training.X, training.z, training.counts, np.sort(np.concatenate(folds))
+    X, z, counts, tested = training.numbers, training.z, training.counts, np.sort(np.concatenate(folds))
     v, m = linear_predictor(X, training.missing, counts, folds), training.missing
     evidence = Evidence(training.labels, counts, v, tested, m)
     average, mechanism = evidence.average(probas[: len(estimators)])
@@ -624,6 +651,7 @@ def _judged(
         }
     fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "independent_score", "overlap"))
     fields |= {"n_features": X.shape[1], "features": training.features, "classes": training.classes}
+    fields |= {"preparation": training.preparation}
     fields |= {"estimators": estimators, "prior_offset": offsets, "results": results, "notes": notes}
     if not (z[tested] >= 0).any():
         notes.append(Note("single-label"))
@@ -653,7 +681,9 @@ def _judged(
     results |= judge.scores(probas) | {"missing_log_loss": weighed.losses[:, 1]}
     fields |= {"score": judge.log_loss(pool), "overlap": judge.overlap}
     if rivals:
-        *scores, fields["independent_score"] = judge.independent(X, (*probas, pool), probas[C:].mean(axis=0))
+        *scores, fields["independent_score"] = judge.independent(
+            training.numbers, (*probas, pool), probas[C:].mean(axis=0)
+        )
         results["independent_log_loss"] = np.array([score.value for score in scores])
         results["independent_log_loss_stderr"] = np.array([score.stderr for score in scores])
         fields["rival_comparison"] = judge.gain(pool, probas[C + results["log_loss"][C:].argmin()])

@@ -142,7 +142,7 @@ class Sample(NamedTuple):
         """Folds of the sample; `cv` as in `whole_row_folds`, for the user's rows."""
         if self.numbers is None:
             if not isinstance(cv, Integral):
-                raise ValueError("cv must be a number of folds for rows in a file or on a device.")
+                raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
             return Folds(self.dealt(int(cv), random_state), None)
         n = len(rows.codes)
         if isinstance(cv, Integral):

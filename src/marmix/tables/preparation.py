@@ -1,5 +1,6 @@
 """`Preparation`: the columns of a table as numeric features."""
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
+from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array, on_cluster
 from marmix.core.labels import MISSING_TEXTS
 from marmix.tables.cells import (
     TRUTHS,
@@ -29,6 +30,7 @@ from marmix.tables.cells import (
     trimmed,
     truths,
 )
+from marmix.tables.encoder import one_hot
 
 _KINDS = ("number", "boolean", "category", "date")
 _PARTS = ("days", "month", "weekday")  # of a date
@@ -147,8 +149,10 @@ class Column:
 class Preparation(TransformerMixin, BaseEstimator):
     """Transformer of table columns to features: numbers, dates as numbers, categories one-hot without their first level.
 
+    Estimators fit one themselves to a frame that has other columns than numbers, and hold it as `preparation_`.
+
     The kind of a column follows from its cells as text, not from how they are stored, so that the same data give the
-    same features from CSV, pandas, polars or Parquet.
+    same features from CSV, pandas, polars or Parquet. Only one that is stored as categories always is one of categories.
 
     - **Missing** are null, NaN, blank cells, and the texts NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT and ?. -1 is a
       number.
@@ -177,6 +181,10 @@ class Preparation(TransformerMixin, BaseEstimator):
     missing_cells : list of str or None, default=None
         Further texts that mean a missing value, in every column; a number such as "-99" also where it is stored as a
         number.
+    encode : bool, default=True
+        Whether missing cells are filled, or mark their row, and categories become zeros and ones. Otherwise missing cells are
+        NaN, and categories are codes of their levels, of which one that is stored as such may have any number: for
+        `MARBoostingClassifier`, and for an `Encoder` of the other models.
 
     Attributes
     ----------
@@ -229,11 +237,13 @@ class Preparation(TransformerMixin, BaseEstimator):
         impute: str = "median",
         max_levels: int = 20,
         missing_cells: Sequence[str] | None = None,
+        encode: bool = True,
     ):
         self.features = features
         self.impute = impute
         self.max_levels = max_levels
         self.missing_cells = missing_cells
+        self.encode = encode
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Determine the kind of each column, and what fills its missing cells.
@@ -281,16 +291,16 @@ class Preparation(TransformerMixin, BaseEstimator):
         check_columns(chosen, table.column_names, "the table")
         if not table.num_rows:
             raise ValueError("the table has no rows.")
-        columns = {name: self._examined(name, table[name]) for name in chosen}
+        stored = {name: arrow().types.is_dictionary(table[name].type) for name in chosen}
+        columns = {name: self._examined(name, table[name], stored[name]) for name in chosen}
         strays = _stray_rows(columns)
         if not len(strays):
             return columns
         kept = np.ones(table.num_rows, dtype=bool)
         kept[strays] = False
-        return {
-            name: self._examined(name, arrow(".compute").if_else(arrow().array(kept), plain(table[name]), None))
-            for name in chosen
-        }
+        mask = arrow().array(kept)
+        cells = {name: arrow(".compute").if_else(mask, plain(table[name]), None) for name in chosen}
+        return {name: self._examined(name, cells[name], stored[name]) for name in chosen}
 
     def fit_columns(self, columns: Mapping[str, Column]) -> Self:
         """Keep these columns.
@@ -334,7 +344,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         Returns
         -------
         array of shape (rows, features)
-            Missing cells are filled, or NaN with impute="drop".
+            Missing cells are filled, or NaN with impute="drop" or encode=False.
 
         Raises
         ------
@@ -360,15 +370,16 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         columns, table, markers = self._columns(), as_table(X), self._markers()
         check_columns([column["name"] for column in columns], table.column_names, "the table")
-        features = np.empty((table.num_rows, len(self.get_feature_names_out())))
-        incomplete, blank = np.zeros(len(features), dtype=bool), np.ones(len(features), dtype=bool)
-        masks, start = {}, 0
+        incomplete, blank = np.zeros(table.num_rows, dtype=bool), np.ones(table.num_rows, dtype=bool)
+        masks, blocks = {}, list[Array]()
         for column in columns:
-            name = column["name"]
+            name, levels = column["name"], column["levels"]
             values, missing, odd = _values_in(column, table[name], markers)
+            if self.encode and column["fill"] is not None:
+                fill = levels.index(column["fill"]) if isinstance(column["fill"], str) else column["fill"]
+                values = np.where(missing | odd, fill, values)
             block = _features_of(column, values)
-            features[:, start : start + block.shape[1]] = block
-            start += block.shape[1]
+            blocks.append(one_hot(block, [len(levels)]) if self.encode and column["kind"] == "category" else block)
             incomplete |= missing | odd
             blank &= missing | odd
             masks[name] = missing, odd
@@ -378,7 +389,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             for name, count in unseen.items()
             if count
         }
-        return features, Counts(
+        return np.hstack(blocks), Counts(
             int((incomplete & ~blank).sum()),
             {name: count for name, count in gaps.items() if count},
             {name: count for name, count in unseen.items() if count},
@@ -399,14 +410,50 @@ class Preparation(TransformerMixin, BaseEstimator):
         array of str
             One name for each feature.
         """
+        return self.names(self.encode)
+
+    def names(self, encode: bool, max_levels: int | None = None) -> NDArray[Any]:
+        """Return the names of the features, as if it had been made with this `encode`.
+
+        Parameters
+        ----------
+        encode : bool
+            Whether categories become zeros and ones.
+        max_levels : int or None, default=None
+            Categories of more levels are left out, as by `Encoder`.
+
+        Returns
+        -------
+        array of str
+            One name for each feature.
+        """
         names: list[str] = []
         for column in self._columns():
             name, kind, levels = column["name"], column["kind"], column["levels"]
-            if kind == "category":
-                names += [f"{name}={level}" for level in levels[1:]]
+            if kind == "category" and encode:
+                fits = max_levels is None or len(levels) <= max_levels
+                names += [f"{name}={level}" for level in levels[1:]] if fits else []
             else:
                 names += [f"{name} ({part})" for part in levels] if kind == "date" else [name]
         return np.array(names, dtype=object)
+
+    def levels(self) -> list[int]:
+        """Return the number of levels of each feature of ``encode=False``, 0 for numbers, as `Encoder` takes them.
+
+        Returns
+        -------
+        list of int
+            One number for each feature.
+        """
+        counts = []
+        for column in self._columns():
+            category = column["kind"] == "category"
+            counts += (
+                [len(column["levels"])]
+                if category
+                else [0] * (len(column["levels"]) if column["kind"] == "date" else 1)
+            )
+        return counts
 
     def features_in(self) -> list[str]:
         """Return the names of the columns needed by `transform`.
@@ -427,8 +474,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         self._markers()
         return columns
 
-    def _examined(self, name: str, cells: Any) -> Column:
-        """What the cells of a column are."""
+    def _examined(self, name: str, cells: Any, stored: bool) -> Column:
+        """What the cells of a column are; `stored` says whether they are stored as categories."""
         cells = plain(cells)
         if arrow().types.is_nested(cells.type):
             none = np.asarray(cells.is_null().to_numpy(zero_copy_only=False))
@@ -441,22 +488,22 @@ class Preparation(TransformerMixin, BaseEstimator):
         if not filled:
             note = f"Column {shown(name)} has no value and was left out."
             return Column(name, None, "empty", *numbers[:3], notes=[note])
-        if is_numeric(cells.type) or filled - int(numbers.odd.sum()) >= _MOSTLY * filled:
+        if not stored and (is_numeric(cells.type) or filled - int(numbers.odd.sum()) >= _MOSTLY * filled):
             dates = _calendar(numbers.values)
             if dates is None:
                 return _number_column(name, cells, numbers, median)
             return _date_column(name, cells, dates, numbers.missing, "%Y%m%d", [], median)
         text = trimmed(cells)
         lowered = truths(text)
-        if (numbers.missing | (lowered >= 0)).all():
+        if not stored and (numbers.missing | (lowered >= 0)).all():
             return _text_column(name, lowered.astype(float), numbers.missing, list(TRUTHS), "boolean", median)
-        days = as_days(cells)
-        if np.isfinite(days.values[~numbers.missing]).sum() >= _MOSTLY * filled:
+        days = None if stored else as_days(cells)
+        if days is not None and np.isfinite(days.values[~numbers.missing]).sum() >= _MOSTLY * filled:
             return _date_column(name, cells, days.values, numbers.missing, days.format, days.others, median)
         missing = numbers.missing | matching(text, _ERROR)
         encoded = arrow(".compute").if_else(arrow().array(missing), None, text).dictionary_encode()
         levels = sorted(encoded.dictionary.to_pylist())
-        if len(levels) > self.max_levels:
+        if len(levels) > self.max_levels and (self.encode or not stored):
             return _left_out_text(name, encoded, missing, levels, self.max_levels)
         place = {level: float(k) for k, level in enumerate(levels)}
         order = np.array([*(place[level] for level in encoded.dictionary.to_pylist()), np.nan])
@@ -468,6 +515,32 @@ class Preparation(TransformerMixin, BaseEstimator):
                 f"Column {shown(name)} holds errors of a spreadsheet, such as #REF!, which count as missing."
             )
         return column
+
+
+def preparation_of(X: Any, encode: bool) -> Preparation | None:
+    """A preparation fitted to a frame; None for an array or a frame of numbers, unless a missing one is to be filled.
+
+    Columns that it leaves out are warned of.
+    """
+    if not hasattr(X, "columns") or not (hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")) or on_cluster(X):
+        return None
+    if all(map(_is_number, getattr(X, "dtypes", [None]))):  # pyarrow has no `dtypes`
+        numbers = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False) if encode else np.empty(0)
+        if not np.isnan(numbers).any():
+            return None
+    preparation = Preparation(encode=encode)
+    columns = preparation.examine(X)
+    preparation.fit_columns(columns)
+    if left_out := [column.notes[-1] for column in columns.values() if column.entry is None]:
+        warnings.warn(" ".join(left_out), UserWarning, stacklevel=2)
+    return preparation
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether this is the type of a column of numbers, or of true and false, in pandas or polars."""
+    if hasattr(kind, "is_numeric"):
+        return bool(kind.is_numeric()) or str(kind) == "Boolean"
+    return getattr(kind, "kind", "O") in "biuf"
 
 
 def check_columns(columns: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -633,8 +706,8 @@ def _stray_rows(columns: Mapping[str, Column]) -> NDArray[np.intp]:
 def _values_in(
     column: dict[str, Any], cells: Any, markers: Sequence[str]
 ) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Numbers, days or codes of the levels in a column, filled where missing, and masks of missing and of odd cells."""
-    kind, fill = column["kind"], column["fill"]
+    """Numbers, days or codes of the levels in a column, NaN where missing, and masks of missing and of odd cells."""
+    kind = column["kind"]
     if arrow().types.is_nested(plain(cells).type):
         raise ValueError(
             f"column {shown(column['name'])} holds {str(cells.type)[:60]}: give each part a column of its own."
@@ -646,8 +719,7 @@ def _values_in(
             numeric = is_numeric(plain(cells).type) or column["format"] == "%Y%m%d"
             values = _of_calendar(values) if numeric else as_days(cells, column["format"]).values
             odd = np.isnan(values) & ~missing
-        fill = np.nan if fill is None else fill
-        return np.where(missing | odd, fill, values), missing, odd
+        return np.where(missing | odd, np.nan, values), missing, odd
     text, levels = trimmed(cells), column["levels"]
     missing = missing_cells(text, markers) | matching(text, _ERROR)
     codes = truths(text)
@@ -655,18 +727,15 @@ def _values_in(
         index = arrow(".compute").index_in(text, value_set=arrow().array(levels, arrow().string()))
         codes = index.fill_null(-1).to_numpy(zero_copy_only=False)
     odd = (codes < 0) & ~missing
-    return np.where(missing | odd, np.nan if fill is None else levels.index(fill), codes), missing, odd
+    return np.where(missing | odd, np.nan, codes), missing, odd
 
 
 def _features_of(column: dict[str, Any], values: Array) -> Array:
-    """The features (n, width) of a column with these values."""
-    if column["kind"] == "number":
+    """The features (n, width) of a column with these values; those of a category are its codes."""
+    if column["kind"] != "date":
         return values[:, None]
-    if column["kind"] == "date":
-        parts = dict(zip(_PARTS, _date_parts(values), strict=True))
-        return np.column_stack([parts[part] for part in column["levels"]])
-    features = values[:, None] == np.arange(1, len(column["levels"]))
-    return np.where(np.isnan(values)[:, None], np.nan, features)
+    parts = dict(zip(_PARTS, _date_parts(values), strict=True))
+    return np.column_stack([parts[part] for part in column["levels"]])
 
 
 def is_column(column: Any) -> bool:
