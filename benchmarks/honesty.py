@@ -22,7 +22,7 @@ wrong: "no number" is the share of such cases, "±" the mean half width of the i
 on average; those of other files, which it does not call sure, are a column of their own.
 
 **Bad files** are those whose imputed labels have in truth more errors than the most frequent class in every row would have, or
-are right less often, by at least 0.1, than the estimate says. Their verdict should not be "use".
+are right less often, by at least 0.1, than the estimate says. Their verdict should be "do not use".
 
     python benchmarks/honesty.py --fast [--files 8] [--first 0] [--families boundary rare]
 
@@ -48,13 +48,11 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import cross_val_predict, train_test_split
 
 from marmix import MARClassifierCV, evaluation
-from marmix.app.cautions import FEW, Grounds, cautions, verdict
-from marmix.app.findings import Caution, Interval
 from marmix.app.fit import fit_file
 from marmix.app.survey import Options
 from marmix.datasets import hide_labels, make_mar_mixture
-from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable
+from marmix.evaluation.verdict import FEW, STATES
 from marmix.terminal import Progress
 
 
@@ -122,7 +120,6 @@ COVERED = (
     "log-loss", "Brier score", "AUC",
 )  # fmt: skip
 SURE = 0.9
-VERDICTS = ("no", "care", "use")
 
 
 # rows and their hidden labels
@@ -232,26 +229,7 @@ def in_memory(X, z, y):
         estimate = score(z, np.maximum(held_out, 1e-300), **kwargs)
         said[name] = [(estimate.value, *estimate.interval)]
         true[name] = [score(y, np.maximum(held_out, 1e-300), **every).value]
-    return said, true, proba, verdict_of(clf, z, table)
-
-
-def verdict_of(clf, z, table):
-    """The verdict on the imputed labels, without the checks of the whole journey that need more than the fit."""
-    n, tables, interval = int(np.sum(z < 0)), table.tables[:, 1], Interval(*table.wrong())
-    classes = tables.sum(axis=2)
-    better = np.trace(tables, axis1=1, axis2=2) > classes[:, classes[0].argmax()]
-    grounds = Grounds(
-        labelled={str(k): int(number) for k, number in enumerate(np.bincount(z[z >= 0]))},
-        imputed=n,
-        wrong=interval,
-        better=float(better[1:].mean()),
-        log_loss=clf.score_.value,
-        guessing=float(np.log(classes.shape[1])),
-        doubts=[Caution("caution", note.code) for note in clf.selection_.notes if note.code in CODES],
-        no_chance=clf.overlap_.no_chance,
-        rival="rival" if clf.rival_comparison_.clear_loss else "",
-    )
-    return verdict(cautions(grounds), interval, n).use
+    return said, true, proba, clf.verdict_.state
 
 
 def stated(interval):
@@ -275,10 +253,10 @@ def through_file(X, z, y):
         with open(folder / "out" / "imputed.csv", newline="", encoding="utf-8") as file:
             written = list(csv.DictReader(file))
     proba = np.array([[float(row[f"marmix_p_class {k:02d}"]) for k in range(K)] for row in written])
-    said = {"wrong labels": [stated(summary["labels"]["certainty"]["wrong"])]}
+    said = {"wrong labels": [stated(summary["verdict"]["wrong"])]}
     for key in ("precision", "recall", "share"):
         said["class shares" if key == "share" else key] = [stated(facts[key]) for facts in summary["labels"]["classes"]]
-    return said, truths(proba.argmax(axis=1), y, unlabelled, K), proba, (summary["verdict"] or {}).get("use")
+    return said, truths(proba.argmax(axis=1), y, unlabelled, K), proba, (summary["verdict"] or {}).get("state")
 
 
 def judged(say, X, z, y):
@@ -337,7 +315,7 @@ def print_tables(report, results):
         "as sure, not called so": "",
     }
     heads |= {"right of these": ".2f", "right, all imputed": ".2f", "bad files": ""}
-    heads |= {"bad: no / care / use": "", "others: no / care / use": ""}
+    heads |= {"bad: verified / not / do not use": "", "others: verified / not / do not use": ""}
     table = report.table("labels and verdicts", heads, within=0.15)
     for name, family in results.items():
         right, sure, said = np.array([file["sure"] for file in family]).T
@@ -353,7 +331,7 @@ def print_tables(report, results):
         cells.append(sum(file["bad"] for file in family))
         for bad in (True, False):
             verdicts = [file["verdict"] for file in family if file["bad"] == bad]
-            cells.append("" if None in verdicts else " / ".join(str(verdicts.count(key)) for key in VERDICTS))
+            cells.append("" if None in verdicts else " / ".join(str(verdicts.count(key)) for key in STATES))
         table.add(name, *cells)
 
 

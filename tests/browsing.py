@@ -1,8 +1,5 @@
 """A report in headless Chromium: opening it, and what must be true of every report that is opened."""
 
-import csv
-import io
-import json
 import re
 import shutil
 from contextlib import contextmanager
@@ -46,11 +43,6 @@ class Opened:
     page: Any
     problems: list[str] = field(default_factory=list)
 
-    @property
-    def data(self):
-        """What the page's script was given."""
-        return json.loads(self.page.locator("#data").text_content())
-
 
 @contextmanager
 def open_page(browser, path, **options):
@@ -85,186 +77,7 @@ def check_quiet(opened):
         page.evaluate("performance.getEntriesByType('resource').filter((e) => !/^(data|blob):/.test(e.name)).length")
         == 0
     )
-    assert page.evaluate("document.scripts.length") == 2
-
-
-def check_slider(opened, thresholds=None):
-    """Wherever the slider stands, moved by keys or by its value, the page says what the arrays hold there.
-
-    `thresholds` are those of the contents; without them, those that the page was given.
-    """
-    page = opened.page
-    entries = opened.data["thresholds"] if thresholds is None else [_as_given(one) for one in thresholds]
-    assert entries, "this page has no slider"
-    select = page.locator("#positive")
-    assert select.count() == (len(entries) > 1)
-    slider = page.locator("#cut")
-    for k, entry in enumerate(entries):
-        if len(entries) > 1:
-            select.select_option(str(k))
-        last = len(entry["at"]) - 1
-        slider.focus()
-        page.keyboard.press("Home")
-        _says(page, entry, 0)
-        if k > 2:
-            continue  # the keys were tried with the first classes
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowUp")
-        _says(page, entry, 2)
-        page.keyboard.press("End")
-        _says(page, entry, last)
-        page.keyboard.press("ArrowLeft")
-        _says(page, entry, last - 1)
-        for place in (last // 3, last // 2, 9 * last // 10):
-            slider.fill(str(place))
-            _says(page, entry, place)
-
-
-def _as_given(one):
-    unlabelled, everything = (one.unlabelled_above, one.unlabelled), (one.all_above, one.all)
-    sides = {"unlabelled": unlabelled, "all": everything}
-    scores = {"at": one.at, "precision": one.precision, "recall": one.recall, "accuracy": one.accuracy}
-    return scores | {key: {"above": above, "of": of} for key, (above, of) in sides.items()}
-
-
-# All that the page says of the threshold: texts by their ids, shares of the bars, the place of the mark.
-SAID = """() => {
-  const ids = ["cut-value", "precision", "recall", "accuracy", "unlabelled-above", "unlabelled-below", "all-above", "all-below"];
-  const said = Object.fromEntries([...ids, "cut-words"].map((id) => [id, document.getElementById(id).textContent]));
-  const width = (node) => node.getBoundingClientRect().width;
-  for (const bar of document.querySelectorAll(".bar span")) said[bar.id] = width(bar) / width(bar.parentElement);
-  said.mark = Number(document.getElementById("mark").getAttribute("d").match(/^M([\\d.]+) 0V100$/)[1]);
-  said.read = document.getElementById("cut").getAttribute("aria-valuetext");
-  return said;
-}"""
-
-
-def _says(page, entry, i):
-    said = page.evaluate(SAID)
-    assert said["cut-value"] == said["read"] == f"{round(100 * entry['at'][i])}\u00a0%"
-    assert said["mark"] == pytest.approx(100 * entry["at"][i])
-    for key in ("precision", "recall", "accuracy"):
-        if entry[key][i] is None:
-            assert said[key] == "\u2013"
-        else:
-            assert abs(float(said[key].removesuffix("\u00a0%")) / 100 - entry[key][i]) <= 0.0005 + 1e-12
-        assert f"{key} {said[key]}" in said["cut-words"]
-    for key in ("unlabelled", "all"):
-        above, of = entry[key]["above"][i], entry[key]["of"]
-        assert (said[f"{key}-above"], said[f"{key}-below"]) == (f"{above:,}", f"{of - above:,}")
-        assert abs(said[f"{key}-bar"] - (above / of if of else 0.0)) < 0.01
-
-
-def check_table(opened, columns=None):
-    """The table sorts by these columns both ways (None: by all), filters, searches, counts, and downloads what is filtered."""
-    page, table = opened.page, opened.data["table"]
-    rows = table["rows"]
-    assert rows, "this page has no rows"
-    for column in range(len(table["columns"])) if columns is None else columns:
-        for way in ("ascending", "descending"):
-            page.locator("#row-table th button").nth(column).click()
-            assert page.locator("#row-table th").nth(column).get_attribute("aria-sort") == way
-            assert page.locator(f"#row-table th[aria-sort={way}]").count() == 1
-            _check_order(page, table, column, way)
-    page.locator("#search").fill("no such words \u2603")
-    assert _all_shown(page) == []
-    assert page.locator("#shown").text_content() == "No row matches."
-    words = next(
-        (cell for row in rows for cell in row if isinstance(cell, str) and cell.strip()), str(rows[0][-1])
-    ).strip()
-    page.locator("#search").fill(words.upper() if words.isascii() else words)
-    matches = [i for i, row in enumerate(rows) if any(words.lower() in str(cell).lower() for cell in row)]
-    _check_filtered(page, table, matches)
-    page.locator("#search").fill("")
-    chosen = list(range(len(rows)))
-    if table["label"] is not None:
-        name = rows[0][table["label"]]
-        page.locator("#by-class").select_option(index=1)
-        chosen = [i for i in chosen if rows[i][table["label"]] == name]
-        _check_filtered(page, table, chosen)
-    if table["uncertainty"] is not None:
-        values = [_number(row[table["uncertainty"]]) for row in rows]
-        numbers = [value for value in values if value is not None]
-        page.locator("#doubt").fill("40")
-        bound = min(numbers) + (max(numbers) - min(numbers)) * 40 / 100
-        chosen = [i for i in chosen if values[i] is not None and values[i] >= bound]
-        _check_filtered(page, table, chosen)
-        page.locator("#doubt").fill("0")
-    if table["label"] is not None:
-        page.locator("#by-class").select_option("")
-    _check_filtered(page, table, range(len(rows)))
-
-
-# Places of texts as a dictionary has them, by the browser's own collation.
-COLLATED = """([texts, sign]) => {
-  const { compare } = new Intl.Collator("en", { numeric: true });
-  return [...texts.keys()].sort((a, b) => sign * compare(texts[a], texts[b]) || a - b);
-}"""
-
-
-def _check_order(page, table, column, way):
-    """Numbers and texts are in their order, empty cells last, equal ones as they were."""
-    cells = [row[column] for row in table["rows"]]
-    sign = 1 if way == "ascending" else -1
-    if table["numeric"][column]:
-        values = [_number(cell) for cell in cells]
-        order = sorted(range(len(cells)), key=lambda i: (values[i] is None, sign * (values[i] or 0.0)))
-    else:
-        order = page.evaluate(COLLATED, [["" if cell is None else str(cell) for cell in cells], sign])
-        order.sort(key=lambda i: cells[i] in (None, ""))
-    assert [seen[column] for seen in _all_shown(page)] == [table["shown"][i][column] for i in order]
-
-
-def _check_filtered(page, table, places):
-    """These rows are shown, counted and downloaded, and no others."""
-    expected = sorted(table["shown"][i] for i in places)
-    assert sorted(_all_shown(page)) == expected
-    counted = (
-        f"{len(expected):,} of {len(table['rows']):,}" if len(expected) < len(table["rows"]) else f"{len(expected):,}"
-    )
-    if expected:
-        assert page.locator("#shown").text_content().startswith(f"{counted} rows; ")
-    header, *lines = downloaded(page)
-    assert header == [_safe(name) for name in table["columns"]]
-    assert sorted(map(_values, lines)) == sorted(_values([_safe(cell) for cell in table["rows"][i]]) for i in places)
-
-
-def downloaded(page):
-    """What "Download as CSV" gives, as Python's csv reads it."""
-    with page.expect_download() as waiting:
-        page.locator("#download").click()
-    download = waiting.value
-    assert download.suggested_filename == "rows-to-label.csv"
-    text = download.path().read_bytes().decode("utf-8-sig")
-    assert text.endswith("\r\n")
-    return list(csv.reader(io.StringIO(text, newline=""), strict=True))
-
-
-def _safe(cell):
-    """A cell as the CSV must hold it: no formula, and a number as it is."""
-    text = "" if cell is None else str(cell)
-    starts = text.lstrip()[:1] in tuple("=+-@") or text[:1] in ("\t", "\r", "\n")
-    return f"'{text}" if starts and text and _number(text) is None else text
-
-
-def _values(line):
-    """Cells that compare equal where they are the same number, however written."""
-    return tuple(cell if _number(cell) is None else repr(_number(cell)) for cell in line)
-
-
-def _number(cell):
-    try:
-        return None if cell is None else float(cell)
-    except ValueError:
-        return None
-
-
-def _all_shown(page):
-    """Cells of all rows that pass, after asking for more as long as there are more."""
-    return page.evaluate(
-        "() => { const more = document.getElementById('more'); while (!more.hidden) more.click();"
-        " return [...document.querySelectorAll('#row-table tbody tr')].map((row) => [...row.cells].map((c) => c.textContent)); }"
-    )
+    assert page.evaluate("document.scripts.length") == 0
 
 
 # Text against the first background behind it, for everything that holds text of its own and is seen.
@@ -349,13 +162,9 @@ def check_print(opened):
     before = page.viewport_size
     page.set_viewport_size({"width": PAPER, "height": 1000})
     page.emulate_media(media="print", color_scheme="dark")
-    assert not page.locator("#slider, #tools, #copy, #more, nav, details:not(.on-paper)").filter(visible=True).count()
-    if page.locator(".static").count():
-        assert page.locator(".static table").is_visible()
+    assert not page.locator("nav, details:not(.on-paper)").filter(visible=True).count()
     folded = page.locator("details.on-paper > :not(summary)")
     assert all(one.bounding_box()["height"] > 0 for one in folded.all())
-    rows = page.locator("#row-table tbody tr")
-    assert rows.filter(visible=True).count() == min(15, rows.count())
     assert min(page.evaluate(BACKGROUND)) > 240
     assert page.evaluate(
         "[...document.querySelectorAll('h2, h3')].every((h) => getComputedStyle(h).breakAfter === 'avoid')"

@@ -1,4 +1,4 @@
-"""What makes fits and reports small in a short run: few candidates, folds, rivals and draws, and figures that are not drawn."""
+"""What makes fits and reports small in a short run: few candidates, folds and rivals, and figures that are not drawn."""
 
 import base64
 import os
@@ -20,7 +20,6 @@ _USUAL = [  # as users have it
     (models, "default_candidates", default_candidates),
     (comparison, "default_rivals", default_rivals),
     (forests, "_TREES", forests._TREES),
-    (analyse, "_DRAWS", analyse._DRAWS),
     (analyse, "FOLDS", analyse.FOLDS),
 ]
 
@@ -43,7 +42,7 @@ def small_fits(patch, tiny=False):
     rivals = {"logistic regression": LogisticRegression(), "random forest": RandomForestClassifier(10, random_state=0)}
     if tiny:
         del rivals["random forest"]
-    small = (two if tiny else few, lambda *args: rivals, 5 if tiny else 30, 20, 2)
+    small = (two if tiny else few, lambda *args: rivals, 5 if tiny else 30, 2)
     for (module, name, _), value in zip(_USUAL, small, strict=True):
         patch.setattr(module, name, value)
 

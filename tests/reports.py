@@ -8,7 +8,6 @@ import numpy as np
 
 from marmix.app.findings import (
     Caution,
-    Certainty,
     ClassFacts,
     Comparison,
     Contender,
@@ -17,21 +16,15 @@ from marmix.app.findings import (
     Estimate,
     Figure,
     Findings,
-    Interval,
     LabelFacts,
-    LabelsNeeded,
     MissingnessFacts,
     ModelFacts,
     Reproduction,
-    RivalFacts,
-    RowTable,
-    ScoreFacts,
-    SensitivityFacts,
     StatisticalFacts,
-    Thresholds,
-    Verdict,
 )
-from marmix.plotting.drawing import canvas, panel_size, styled
+from marmix.evaluation.joint import Range
+from marmix.evaluation.verdict import DO_NOT_USE, NOT_VERIFIED, UNKNOWN, Verdict
+from marmix.plotting.drawing import canvas, styled
 
 SCORES = ("log_loss", "log_loss_stderr", "accuracy")
 
@@ -51,82 +44,24 @@ HOSTILE = [
 ]
 
 
-def picture(key, dark, wide=False):
-    """A small PNG as matplotlib writes it, as large as the figure of this key."""
-    return drawn(*(panel_size(30) if wide else (4.6, 4.2) if key in ("calibration", "roc") else (5.2, 3.6)), dark)
-
-
 @cache
-def drawn(width, height, dark):
-    """The PNG of one line."""
+def picture(key, dark):
+    """A small PNG as matplotlib writes it, with one line."""
     with styled(dark):
-        figure, ax = canvas(width, height)
+        figure, ax = canvas(4.6 if key == "calibration" else 5.2, 4.0)
         ax.plot([0.0, 1.0], [0.0, 1.0])
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=144)
     return buffer.getvalue()
 
 
-def figures(wide=False):
-    """All figures; with `wide`, those of many small panels as large as they are."""
+def figures():
+    """All figures."""
+    titles = {"missingness": "How often labels are missing", "calibration": "Calibration"}
     return [
-        Figure(
-            key,
-            title,
-            f"{title}, in a sentence for its caption.",
-            *(picture(key, dark, wide and key in ("classes", "roc")) for dark in (False, True)),
-        )
-        for key, title in {
-            "missingness": "How often labels are missing",
-            "uncertainty": "Rows with and without a label",
-            "classes": "Classes in the two directions that separate them best",
-            "calibration": "Calibration",
-            "roc": "ROC curve",
-            "sensitivity": "Sensitivity",
-        }.items()
+        Figure(key, title, f"{title}, in a sentence for its caption.", picture(key, False), picture(key, True))
+        for key, title in titles.items()
     ]
-
-
-def thresholds(positive, seed, unlabelled=212, labelled=357):
-    """Effects of thresholds on random probabilities."""
-    rng = np.random.default_rng(seed)
-    truth = rng.random(labelled) < 0.4
-    proba = np.clip(rng.beta(0.4, 0.6, labelled) * 0.5 + 0.5 * truth * rng.random(labelled), 0.0, 0.98)
-    hidden = rng.beta(0.6, 0.6, unlabelled)
-    at = [i / 100 for i in range(101)]
-    above = [proba >= cut for cut in at]
-    return Thresholds(
-        positive=positive,
-        at=at,
-        precision=[float(truth[side].mean()) if side.any() else None for side in above],
-        recall=[float(side[truth].mean()) for side in above],
-        accuracy=[float((side == truth).mean()) for side in above],
-        unlabelled_above=[int((hidden >= cut).sum()) for cut in at],
-        unlabelled=unlabelled,
-        all_above=[int((hidden >= cut).sum() + side.sum()) for cut, side in zip(at, above, strict=True)],
-        all=unlabelled + labelled,
-    )
-
-
-def row_table(classes, n=60, seed=0):
-    """Rows by decreasing uncertainty: an id, a text, features, and predictions."""
-    rng = np.random.default_rng(seed)
-    top = np.sort(rng.random(n))
-    rows = [
-        [
-            f"P-{rng.integers(10_000)}",
-            str(rng.choice(["left", "right", "bilateral", ""])),
-            f"{rng.normal(14.0, 3.0):.3f}" if i % 9 else "",
-            float(rng.normal(-1.0, 2.0)),
-            int(rng.integers(20, 90)),
-            str(rng.choice(classes)),
-            f"'{classes[0]}' (48 %) or '{classes[1]}' (45 %)",
-            float(1.0 - top[i]),
-        ]
-        for i in range(n)
-    ]
-    names = ["patient", "side", "radius", "change", "age", "imputed label", "why", "uncertainty"]
-    return RowTable(names, [False, False, True, True, True, False, False, True], rows, of=212, label=5, uncertainty=7)
 
 
 FEW = "Only 19 rows are labelled 'malignant'."
@@ -135,10 +70,10 @@ SCOREBOARD = [
     Contender(
         name,
         name == "marmix",
-        Interval(accuracy, accuracy - 0.02, accuracy + 0.015),
-        Interval(loss, loss - 0.03, loss + 0.04),
-        Interval(wrong, wrong - 6.0, wrong + 9.0),
-        accuracy + 0.027,
+        Range(wrong, wrong - 6.0, wrong + 9.0),
+        wrong - 8.0,
+        accuracy,
+        Range(loss, loss - 0.03, loss + 0.04),
         loss - 0.065,
     )
     for name, accuracy, loss, wrong in (
@@ -160,7 +95,7 @@ def class_facts(names, given, confusion):
             given[k],
             round(imputed[k]),
             *(
-                Interval(share, max(share - 0.1, 0.0), min(share + 0.06, 1.0))
+                Range(share, max(share - 0.1, 0.0), min(share + 0.06, 1.0))
                 for share in (right[k] / imputed[k], right[k] / true[k], 1.0 / len(names))
             ),
         )
@@ -178,27 +113,24 @@ def many_classes(n, name="kind {}"):
     features = [f"measurement {j} of {name.format(j)}" for j in range(40)]
     classes = class_facts(names, rng.integers(4, 90, n).tolist(), confusion)
     classes[-1] = ClassFacts(names[-1], 4, 0)  # no numbers
-    table = row_table(names, seed=n)
     findings = replace(
         old,
         data=replace(old.data, features=features, columns=features),
         labels=replace(old.labels, classes=classes),
         model=replace(old.model, candidates=7 * old.model.candidates),
         estimates=old.estimates
-        + [Estimate(f"cov[{a}, {b}]", 0.1, 0.1, 0.0, 0.2) for a in features for b in features[:5]],
-        verdict=Verdict("no", [f"Only 4 rows are labelled {names[-1]!r}: every number here is uncertain.", FEW]),
+        + [Estimate(f"cov[{a}, {b}]", False, 0.1, 0.1, 0.0, 0.2) for a in features for b in features[:5]],
+        verdict=replace(
+            old.verdict,
+            state=DO_NOT_USE,
+            reasons=[f"Only 4 rows are labelled {names[-1]!r}.", FEW],
+            next="Label more rows until every class has 20 labels",
+            command="",
+        ),
         confusion=confusion,
         cautions=[*old.cautions, *(Caution("note", f"Note {i} on a column. {LONG}", LONG) for i in range(40))],
-        sensitivity=replace(old.sensitivity, label=names[-1]),
     )
-    long_names = [f"{column} {name.format(j)}" for j, column in enumerate(table.columns)]
-    return replace(
-        contents,
-        findings=findings,
-        figures=figures(wide=n > 6),
-        thresholds=[thresholds(one, k) for k, one in enumerate(names[:20])],
-        next_rows=replace(table, columns=long_names),
-    )
+    return replace(contents, findings=findings)
 
 
 LONG = "It goes on for a while, so that the list of notes is as long as that of a file with many doubtful columns."
@@ -210,17 +142,19 @@ def two_classes():
     features = [
         f"{what} {stat}" for stat in ("mean", "error", "worst") for what in ("radius", "texture", "area", "concavity")
     ]
-    alpha = [Estimate("alpha_0", 1.31, 0.214, 0.89, 1.73), Estimate("alpha_1", -4.07, 0.512, -5.07, -3.06)]
+    alpha = [Estimate("alpha_0", True, 1.31, 0.214, 0.89, 1.73), Estimate("alpha_1", True, -4.07, 0.512, -5.07, -3.06)]
     weights = [
-        Estimate("weight[benign]", 0.6312, 0.0204, 0.5903, 0.6701),
-        Estimate("weight[malignant]", 0.3688, 0.0204, 0.3299, 0.4097),
+        Estimate("weight[benign]", False, 0.6312, 0.0204, 0.5903, 0.6701),
+        Estimate("weight[malignant]", False, 0.3688, 0.0204, 0.3299, 0.4097),
     ]
     means = [
-        Estimate(f"mean[{name}, {feature}]", 1234.567 / (i + 1), 0.31, 1230.0 / (i + 1), 1239.0 / (i + 1))
+        Estimate(f"mean[{name}, {feature}]", False, 1234.567 / (i + 1), 0.31, 1230.0 / (i + 1), 1239.0 / (i + 1))
         for name in ("benign", "malignant")
         for i, feature in enumerate(features)
     ]
-    covariances = [Estimate(f"cov[{a}, {b}]", -0.000123, None, None, None) for a in features[:4] for b in features[:3]]
+    covariances = [
+        Estimate(f"cov[{a}, {b}]", False, -0.000123, None, None, None) for a in features[:4] for b in features[:3]
+    ]
     findings = Findings(
         data=DataFacts(
             file="breast-cancer.csv",
@@ -239,7 +173,6 @@ def two_classes():
             imputed=212,
             unfilled=0,
             classes=class_facts(["benign", "malignant"], [245, 112], CONFUSION),
-            certainty=Certainty(161, Interval(14.6, 8.0, 24.0)),
         ),
         model=ModelFacts(
             name="average of 3 models: Gaussian classes 0.62, logistic regression 0.38",
@@ -252,13 +185,6 @@ def two_classes():
                     ("logistic regression, linear", "modelled", 0.38, 0.1502, 0.0203, 0.947, 569),
                     ("Gaussian mixture, tied covariance", "ignored", 0.12, 0.1671, 0.0215, 0.940, 569),
                     ("logistic regression, linear", "ignored", 0.0, None, None, None, 569),
-                )
-            ],
-            rivals=[
-                dict(zip(("candidate", "mechanism", *SCORES), row, strict=True))
-                for row in (
-                    ("random forest", False, 0.1803, 0.0241, 0.938),
-                    ("logistic regression", False, 0.1913, 0.0244, 0.931),
                 )
             ],
             rule="Candidates with a weight below 0.001 are left out.",
@@ -282,48 +208,24 @@ def two_classes():
             certain=0.0602,
         ),
         comparison=Comparison(
-            helped=True,
-            sentence="Modelling the missingness lowered the estimated log-loss from 0.167 to 0.142 "
-            "(difference 0.0250, 95 % interval 0.0074 to 0.0426).",
-            with_it=0.1423,
-            without=0.1671,
+            better=True,
+            sentence="Compared with candidates that ignore the missingness: clearly better.",
+            ours=0.1423,
+            theirs=0.1671,
             gain=0.0248,
-            stderr=0.009,
             low=0.0074,
             high=0.0426,
         ),
-        sensitivity=SensitivityFacts(
-            label="malignant",
-            odds_ratio=[0.25, 0.5, 1.0, 2.0, 4.0],
-            share=[0.31, 0.35, 0.386, 0.427, 0.469],
-            share_interval=[[0.27, 0.35], [0.31, 0.39], [0.33, 0.43], [0.37, 0.47], [0.40, 0.51]],
-            wrong=[0.149, 0.126, 0.121, 0.136, 0.172],
-            wrong_interval=[[0.10, 0.20], [0.09, 0.19], [0.09, 0.17], [0.09, 0.18], [0.12, 0.23]],
-            changed=[0.128, 0.04, 0.0, 0.072, 0.117],
-            changed_interval=[[0.07, 0.14], [0.03, 0.08], [0.0, 0.0], [0.02, 0.08], [0.04, 0.16]],
-            tipping=[
-                "More than 5 % of the imputed labels change if 'malignant' is 1.6 times as likely to lose its label."
-            ],
-            notes=[],
-        ),
-        rival=RivalFacts(
+        rival=Comparison(
             better=True,
-            sentence="The estimated log-loss is 0.142, and 0.180 for random forest "
-            "(difference 0.0380, 95 % interval 0.0145 to 0.0615).",
+            sentence="Compared with random forest, the best of the usual classifiers: clearly better.",
             name="random forest",
-            log_loss=0.1423,
-            rival=0.1803,
+            ours=0.1423,
+            theirs=0.1803,
             gain=0.038,
-            stderr=0.012,
             low=0.0145,
             high=0.0615,
         ),
-        scores=[
-            ScoreFacts("log-loss", 0.1423, 0.0181, 0.1068, 0.1778, 0.0774, "lower"),
-            ScoreFacts("Brier score", 0.0431, 0.0062, 0.0309, 0.0553, 0.0215, "lower"),
-            ScoreFacts("accuracy", 0.9512, 0.0103, 0.9310, 0.9714, 0.9783, "higher"),
-            ScoreFacts("AUC", 0.9861, 0.0042, 0.9779, 0.9943, 0.9958, "higher"),
-        ],
         scored_on="357 labelled rows, each predicted by a model fitted without it",
         estimates=weights + means + covariances + alpha,
         cautions=[
@@ -331,10 +233,19 @@ def two_classes():
             Caution("caution", "The rows are not independent.", "Give one row per patient."),
             Caution("note", "In 12 rows a feature was missing; it was replaced by the median of its column."),
         ],
-        verdict=Verdict("care", ["About 15 of the 212 imputed labels are wrong (8 to 24).", FEW]),
+        verdict=Verdict(
+            state=NOT_VERIFIED,
+            sentence="If labels are missing only because rows are hard, about 15 (8 to 24) of the 212 imputed labels are wrong.",
+            reasons=[FEW],
+            next="Label 20 rows that chance draws",
+            command="marmix audit results --rows 20",
+            of=212,
+            wrong=Range(14.6, 8.0, 24.0),
+            hidden=Range(14.6, 6.0, 61.0),
+            accept=0.1,
+        ),
         scoreboard=SCOREBOARD,
         confusion=CONFUSION,
-        labels_needed=[LabelsNeeded(0.05, 12), LabelsNeeded(0.02, 60)],
         reproduction=Reproduction(
             command="marmix fit breast-cancer.csv --label diagnosis --id patient --model auto --seed 0 --out results",
             sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -352,8 +263,6 @@ def two_classes():
         title="Labels of breast-cancer.csv",
         findings=findings,
         figures=figures(),
-        thresholds=[thresholds("malignant", 1)],
-        next_rows=row_table(["benign", "malignant"]),
     )
 
 
@@ -369,20 +278,24 @@ def four_classes():
             imputed=200,
             unfilled=12,
             classes=[ClassFacts(name, 90 - 10 * i, 50) for i, name in enumerate(names)],
-            certainty=Certainty(200),
         ),
-        verdict=Verdict("no", ["The fit did not converge: do not rely on it."]),
+        verdict=replace(
+            old.verdict,
+            state=DO_NOT_USE,
+            reasons=["The fit did not converge."],
+            next="Try a simpler model or fewer features",
+            command="",
+            wrong=UNKNOWN,
+            hidden=UNKNOWN,
+        ),
         scoreboard=[],
         scored_on="",
         confusion=None,
-        labels_needed=[],
         missingness=replace(old.missingness, informative=False, p_value=0.412, sentence="No sign of it was found."),
-        comparison=Comparison(
-            False, "No evidence that modelling the missingness helps here.", 0.19, 0.16, -0.03, 0.01, -0.05, -0.01
-        ),
+        comparison=Comparison(False, "No clear difference.", "", 0.19, 0.16, -0.03, -0.05, -0.01),
         estimates=old.estimates[:2] + old.estimates[-2:],
         cautions=[],
-        model=replace(old.model, kind="MARGaussianMixture", candidates=[], rivals=[], converged=False),
+        model=replace(old.model, kind="MARGaussianMixture", candidates=[], converged=False),
         statistical=replace(old.statistical, converged=False),
         rival=replace(old.rival, better=False, gain=-0.038, low=-0.06, high=-0.02),
     )
@@ -390,10 +303,8 @@ def four_classes():
         contents,
         title="Labels of readings.parquet",
         findings=findings,
-        figures=[one for one in contents.figures if one.key != "roc"],
-        notes={"roc": "With four classes there is no single ROC curve."},
-        thresholds=[thresholds(name, 10 + i) for i, name in enumerate(names)],
-        next_rows=row_table(names, seed=3),
+        figures=[one for one in contents.figures if one.key != "calibration"],
+        notes={"calibration": "Too few rows are labelled."},
     )
 
 
@@ -411,41 +322,28 @@ def with_texts(texts):
         old,
         data=DataFacts(text(), 569, text(), text(), [text() for _ in texts], [text()], 3, text(), [text()]),
         labels=replace(old.labels, classes=[ClassFacts(text(), 9, 1) for _ in texts]),
-        verdict=Verdict("use", [text(), text()]),
+        verdict=replace(old.verdict, sentence=text(), reasons=[text(), text()], next=text(), command=f"run {text()}"),
         scoreboard=[replace(one, name=text()) for one in old.scoreboard],
         confusion=np.eye(len(texts)).tolist(),
-        sensitivity=replace(old.sensitivity, label=text(), tipping=[text()], notes=[text()]),
         model=replace(
             old.model,
             name=text(),
-            candidates=[{"candidate": text(), text(): text()}],
-            rivals=[{"candidate": text()}],
+            candidates=[{"candidate": text(), "missingness": text(), "weight": 0.5}],
             rule=f"{text()}.",
         ),
         statistical=replace(old.statistical, name=text(), kind=text(), parameters={text(): text()}, units=f"{text()}."),
         rival=replace(old.rival, name=text(), sentence=text()),
         missingness=replace(old.missingness, sentence=text(), test=text()),
         comparison=replace(old.comparison, sentence=text()),
-        scores=[replace(score, name=text(), better=text()) for score in old.scores],
         scored_on=text(),
         estimates=[replace(one, name=text()) for one in old.estimates],
         cautions=[Caution(level, f"{level}: {text()}", f"do {text()}") for level in ("serious", "note") for _ in texts],
         reproduction=Reproduction(text(), text(), {text(): text()}, 0),
     )
-    rows = [[one, text(), text(), 1.5 * i, -i, text(), i / 100, 1.0 - i / 100] for i, one in enumerate(texts)]
     return replace(
         contents,
         title=text(),
         findings=findings,
-        figures=[replace(one, title=text(), caption=text()) for one in contents.figures[:3]],
-        notes={"calibration": text(), "roc": text()},
-        thresholds=[thresholds(one, i) for i, one in enumerate(texts)],
-        next_rows=RowTable(
-            [text() for _ in range(8)],
-            [False, False, True, True, True, False, False, True],
-            rows,
-            212,
-            label=5,
-            uncertainty=7,
-        ),
+        figures=[replace(one, title=text(), caption=text()) for one in contents.figures[:1]],
+        notes={"calibration": text()},
     )

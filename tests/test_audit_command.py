@@ -96,6 +96,8 @@ def test_from_a_folder_to_rows_and_from_their_labels_to_what_python_says(fitted,
     summary = json.loads((results / "audited" / "summary.json").read_text(encoding="utf-8"))
     assert summary["audit"]["wrong"] == pytest.approx(result.wrong._asdict())
     assert summary["audit"]["remaining"] == pytest.approx(result.remaining._asdict())
+    assert summary["verdict"]["wrong"] == pytest.approx(result.remaining._asdict())
+    assert (summary["verdict"]["state"], summary["verdict"]["of"]) == (result.verdict.state, result.verdict.of)
     imputed = table(results / "audited" / "imputed.csv")
     assert imputed["marmix_label"].tolist() == result.transduction.tolist()
     source = np.where(file["state"].notna(), "given", "imputed")

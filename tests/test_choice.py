@@ -91,7 +91,7 @@ def test_a_hopeless_candidate_gets_almost_no_weight():
     assert clf.weights_["hopeless"] < 0.05
 
 
-def test_the_verdict_says_that_it_helps_where_it_does_and_not_where_it_does_not():
+def test_the_comparison_says_that_it_helps_where_it_does_and_not_where_it_does_not():
     X, _, y = partly_labelled(n=2000, gap=1.5)
     helped = MARClassifierCV(
         estimators={
@@ -99,14 +99,14 @@ def test_the_verdict_says_that_it_helps_where_it_does_and_not_where_it_does_not(
             "off": MARLogisticRegression(C=1e-4, link=None),
         }
     ).fit(X, y)
-    assert helped.verdict_.startswith("Modelling the missingness lowered the estimated log-loss from")
+    assert helped.comparison_.sentence().startswith("Modelling the missingness lowered the estimated log-loss from")
     rng = np.random.default_rng(0)
     y_true = (rng.uniform(size=500) < 1 / (1 + np.exp(-3 * X[:500, 0]))).astype(int)
     at_random = np.where(rng.uniform(size=500) < 0.5, -1, y_true)
     not_helped = MARClassifierCV(estimators={"on": SMALL["on"], "off": SMALL["off"]}).fit(X[:500], at_random)
-    assert not_helped.verdict_.startswith("No evidence that modelling the missingness helps here")
+    assert not_helped.comparison_.sentence().startswith("No evidence that modelling the missingness helps here")
     only = MARClassifierCV(estimators={"off": SMALL["off"]}).fit(X, y)
-    assert only.verdict_.startswith("Nothing to compare")
+    assert only.comparison_ is None
     with pytest.raises(ValueError, match="models the missingness"):
         only.missing_proba(X)
 
@@ -138,7 +138,8 @@ def test_a_single_labelled_row_of_a_class_leaves_nothing_to_compare():
         clf = MARClassifierCV(estimators=SMALL).fit(X, y)
     assert clf.score_ is None
     assert set(clf.weights_.values()) == {1 / 3}
-    assert "single labelled row" in clf.verdict_
+    assert clf.verdict_.state == "do not use"
+    assert clf.verdict_.wrong.value is None
 
 
 def test_the_default_grid_grows_with_the_rows():
@@ -150,7 +151,7 @@ def test_the_default_grid_grows_with_the_rows():
     assert not any("mixture" in name for name in default_candidates(2, 5000, 5, categories=True))
 
 
-def test_the_verdict_of_a_pick_compares_picks():
+def test_the_comparison_of_a_pick_compares_picks():
     X, _, y = partly_labelled(n=400)
     candidates = {"off": SMALL["off"], "poor": MARLogisticRegression(C=1e-3, link=None), "on": SMALL["on"]}
     clf = MARClassifierCV(estimators=candidates, method="pick").fit(X, y)
@@ -162,7 +163,7 @@ def test_the_verdict_of_a_pick_compares_picks():
 
 
 @pytest.mark.parametrize(("gain", "word"), [(0.1, "lowered"), (0.0, "No evidence"), (-0.1, "raised")])
-def test_the_verdict_follows_the_interval_of_the_difference(gain, word):
+def test_the_sentence_follows_the_interval_of_the_difference(gain, word):
     comparison = Gain(0.5, 0.5 + gain, gain, 0.04)
     low, high = comparison.interval
     assert (comparison.clear, comparison.clear_loss) == (low > 0.0, high < 0.0)

@@ -21,7 +21,8 @@ from test_findings import check_identities, check_page
 
 import marmix
 from marmix import MARClassifierCV
-from marmix.app.fit import FILES, fresh_folder
+from marmix.app.demo import fresh_folder
+from marmix.app.fit import FILES
 from marmix.app.models import candidates_of
 from marmix.cli import main, parser_of_all
 from marmix.datasets import make_mar_mixture
@@ -153,8 +154,6 @@ def test_the_summary_counts_what_the_rows_say(fitted, summary):
     for facts in summary["labels"]["classes"]:
         assert facts["given"] == (rows["kind"] == facts["name"]).sum()
         assert facts["imputed"] == (missing & (rows["marmix_label"] == facts["name"])).sum()
-    probability = rows[["marmix_p_elm", "marmix_p_oak"]].max(axis=1)[missing]
-    assert summary["labels"]["certainty"]["at_least_90"] == (probability >= 0.9).sum()
     assert summary["reproduction"]["command"] == "marmix fit trees.csv --label kind --id name --out out"
 
 
@@ -300,14 +299,14 @@ def test_the_report_of_a_saved_model_is_that_of_the_fit_and_of_other_rows_says_s
     done = program("report", "out/model.marmix", "trees.csv", "--out", "report.html", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    for part in ("data", "labels", "model", "missingness", "comparison", "rival", "statistical", "scores", "estimates"):
+    for part in ("data", "labels", "model", "missingness", "comparison", "rival", "statistical", "estimates"):
         assert result[part] == before[part], part
     frame.iloc[:150].to_csv(tmp_path / "other.csv", index=False)
     done = program("report", "out/model.marmix", "other.csv", "--out", "r.html", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["estimates"] == []
-    assert result["comparison"]["helped"] is None
+    assert result["comparison"]["better"] is None
     assert "not fitted to" in result["scored_on"]
 
 
@@ -418,18 +417,35 @@ def test_a_fit_that_did_not_converge_has_exit_code_3(frame, tmp_path, monkeypatc
     assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["model"]["converged"] is False
 
 
-def test_the_demo_counts_the_right_labels(program, tmp_path, demonstration):
-    folder = demonstration.folder
-    assert sorted(path.name for path in folder.iterdir()) == sorted(["breast-cancer.csv", "truth.csv", *FILES])
-    truth = pd.read_csv(folder / "truth.csv")["diagnosis"]
-    rows = pd.read_csv(folder / "imputed.csv")
-    imputed = rows["marmix_source"] == "imputed"
-    assert demonstration.printed["right"] == (rows["marmix_label"] == truth)[imputed].sum()
+def test_the_demo_compares_what_fit_and_audit_say_with_the_biopsies(program, tmp_path, demonstration):
+    folder, printed = demonstration.folder, demonstration.printed
+    truth = pd.read_csv(folder / "biopsies.csv")["finding"]
+    known = pd.read_csv(folder / "mammography.csv")["finding"].notna()
+    drawn = pd.read_csv(folder / "audit.csv")["marmix_row"] - 1
+    for place, of, name in (
+        (folder, ~known, "wrong"),
+        (folder / "audited", ~known & ~known.index.isin(drawn), "remaining"),
+    ):
+        rows = pd.read_csv(place / "imputed.csv")
+        assert ((rows["marmix_source"] == "imputed") == of).all()
+        assert printed["true"][name] == (rows["marmix_label"] != truth)[of].sum()
+        assert (rows["marmix_label"] == truth)[~of].all()
+    assert len(drawn) == printed["audited"]["audit"]["n_audited"] == 20
+    assert printed["audited"]["verdict"]["wrong"] == printed["audited"]["audit"]["remaining"]
     again = program("demo", "--out", folder, cwd=tmp_path)
     assert again.returncode == 1
     assert "--force" in again.stderr
     (tmp_path / "marmix-demo").mkdir()
     assert fresh_folder() == Path("marmix-demo-2")
+
+
+@pytest.mark.parametrize("accept", ["5%", "0.05"])
+def test_the_accepted_share_of_wrong_labels_is_in_the_verdict_and_in_the_audit(accept, program, small, tmp_path):
+    fit = ("fit", small / "trees.csv", "--label", "kind", "--id", "name", "--accept", accept, *QUICK)
+    done = program(*fit, "--out", "out", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["verdict"]["accept"] == 0.05
+    assert program("audit", "out", "--rows", "10", cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))["accept"] == 0.05
 
 
 def test_every_command_has_a_help_page_with_examples_that_it_takes():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from browsing import CONTRASTS, browsing, open_page
 
-from marmix.app.labelling import KEYS, LABEL, NOTE, labelling_page
+from marmix.app.audit import KEYS, LABEL, NOTE, labelling_page
 
 ROWS = [
     [f"note {i} <b>bold</b>", f"{i / 3:.2f}", "</script><script>alert(1)</script>" if i == 1 else ""]

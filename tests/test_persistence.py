@@ -132,7 +132,7 @@ def test_describe_returns_what_is_in_the_file(mixture, tmp_path):
     about = {"label": "outcome", "missing": ["NA", ""], "rows": 300, "deep": {"x": [1.5, None, True]}}
     assert describe(saved(mixture, tmp_path, about=about)) == {
         "format": "marmix",
-        "format_version": 3,
+        "format_version": 4,
         "written_by": {"marmix": marmix.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         "class": "MARGaussianMixture",
         "classes": ["ash", "birch", "cedar"],

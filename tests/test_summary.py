@@ -101,7 +101,8 @@ def test_a_choice_lists_candidates_by_weight_and_the_verdict(choice):
     assert table.index == sorted(choice.weights_, key=choice.weights_.get, reverse=True)
     assert column(table, "weight") == pytest.approx(choice.weights_)
     assert column(table, "mechanism") == {"tied": True, "plain": False}
-    assert choice.verdict_ in table.notes
+    assert choice.comparison_.sentence() in table.notes
+    assert any(choice.verdict_.sentence in note for note in table.notes)
     assert facts_of(choice)["candidates"] == "average of 2"
     for number in (choice.score_.value, *choice.score_.interval, choice.score_.plain):
         assert f"{number:.3f}" in facts_of(choice)["log-loss"]

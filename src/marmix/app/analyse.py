@@ -1,7 +1,7 @@
 """`analyse`: from the rows of a table to findings, as plain values; it prints nothing and writes no files."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,31 +10,22 @@ import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
-from scipy.special import entr
 
 import marmix
 from marmix.app import facts
-from marmix.app.cautions import ENRICHED, FEW, Grounds, cautions, note_cautions, verdict
-from marmix.app.figures import Subject, figures
 from marmix.app.findings import (
     Caution,
-    Certainty,
     ClassFacts,
     Comparison,
     Contender,
     Contents,
     DataFacts,
     Findings,
-    Interval,
     LabelFacts,
-    LabelsNeeded,
+    MissingnessFacts,
     ModelFacts,
     Reproduction,
-    RivalFacts,
-    RowTable,
-    ScoreFacts,
     SetFacts,
-    Thresholds,
     VoteFacts,
 )
 from marmix.app.models import (
@@ -48,15 +39,17 @@ from marmix.app.models import (
     sampled,
     statistical,
 )
-from marmix.app.predictions import Predicted, given_codes, next_rows, predicted, sets_of, thresholds, with_labels
+from marmix.app.page import Subject, figures
+from marmix.app.predictions import Predicted, given_codes, predicted, sets_of, with_labels
 from marmix.app.reading import Table
 from marmix.app.survey import PREFIX, Plan, Rows
+from marmix.app.wording import LEVELS, note_cautions
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
 from marmix.estimators.doubts import CODES
-from marmix.evaluation.joint import JointTable
+from marmix.evaluation.joint import JointTable, Range
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
-from marmix.inference.sensitivity import Sensitivity, Sweep, pattern_mixture, sensitivity, swept
+from marmix.evaluation.verdict import ACCEPT, UNKNOWN, Grounds, Verdict, verdict
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.comparison import Comparison as Compared
 from marmix.selection.comparison import hedged
@@ -71,10 +64,8 @@ OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
 ALL_LABELLED = "No label is missing, so nothing was imputed."
 FOLDS = 5
 _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it visibly
-_DRAWS = 100  # behind the intervals of the sensitivity analysis
 _HEAVY = 0.1  # weight from which the notes of a candidate are shown
 _UNCONVERGED = 0.05  # weight from which candidates that did not converge are mentioned
-_TARGETS = (0.1, 0.05, 0.02, 0.01)  # shares of wrong labels for which the number of labels needed is given
 
 
 class Source(NamedTuple):
@@ -83,20 +74,19 @@ class Source(NamedTuple):
     file: str
     label: str
     id: str | None
-    data: Any  # Arrow table
     notes: Sequence[str]
     digest: str  # sha256
     command: str
     seed: int
+    audit: Callable[[int], str] = "marmix.Audit(clf, X, y, n={})".format  # how to draw so many rows for an audit
+    accept: float = ACCEPT  # share of wrong labels
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What `analyse` finds: the findings, what a page shows besides, the fitted classifier, and columns to add to the rows."""
+    """What `analyse` finds: the findings, what the figures show, the fitted classifier, and columns to add to the rows."""
 
     findings: Findings
-    thresholds: list[Thresholds]
-    next_rows: RowTable
     subject: Subject  # of the figures
     classifier: Any
     columns: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -105,7 +95,7 @@ class Analysis:
         """The contents of the page, with the figures drawn."""
         drawn, left_out = figures(self.subject)
         title = f"Labels of {self.findings.data.file}"
-        return Contents(title, self.findings, drawn, self.thresholds, self.next_rows, left_out)
+        return Contents(title, self.findings, drawn, left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +143,6 @@ class Case:
     def given(self) -> Array:
         """Given labels of each class among the complete rows, or shares of them."""
         return label_shares(self.rows.labels, np.arange(len(self.model.classes))).sum(axis=0)
-
-    @cached_property
-    def represents(self) -> tuple[NDArray[np.integer[Any]], Array]:
-        """The imputed labels of the sample, and how many rows of the table each of them stands for."""
-        code = self.proba[~self.labelled].argmax(axis=1)
-        return code, (self.imputed / np.maximum(np.bincount(code, minlength=len(self.imputed)), 1))[code]
 
     @cached_property
     def joint(self) -> JointTable | None:
@@ -219,24 +203,26 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
     average = averaged(cv, comparison, rows.X, rows.labels, part(step, 0.8, 0.9), rows.missing)
     leading = statistical(comparison)
     model = Model(average, None if leading is None else average.estimators_[leading], rows.classes)
-    predictions = predicted(average, rows.X, rows.complete, part(step, 0.9, 0.92))
+    step(0.9, "tests and intervals")
+    tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing)
+    predictions = predicted(average, rows.X, rows.complete, part(step, 0.92, 0.94))
     labelled, source = with_labels(predictions, rows)
     columns = labelled.columns(rows.classes.astype(str).tolist(), source)
     tested, sets = facts.held_out(comparison, sample.labels, len(rows.X)), None
     if options.sets is not None:
         texts, sets = sets_of(options.sets, sample, None if tested is None else tested.proba, rows, predictions)
         columns[f"{PREFIX}set"] = texts
-    step(0.92, "tests and intervals")
     case = Case(
         source=Source(
             file=table.path.name,
             label=", ".join(options.label_columns),
             id=options.id,
-            data=table.data,
             notes=[*table.notes, *plan.preparation.notes_],
             digest=table.digest,
             command=command_line(options.command),
             seed=options.seed,
+            audit=lambda rows: command_line(["marmix", "audit", str(options.out), "--rows", str(rows)]),
+            accept=options.accept,
         ),
         preparation=plan.preparation,
         rows=rows,
@@ -246,11 +232,12 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         sample=sample,
         predictions=predictions,
         tested=tested,
-        tests=facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing),
+        tests=tests,
         sets=sets,
     )
-    others = [Caution("note", text) for text in plan.notes]
-    return replace(analysis_of(case, others), classifier=model.named(), columns=columns)
+    analysis = analysis_of(case, [Caution("note", text) for text in plan.notes])
+    average.selection_ = replace(average.selection_, verdict=analysis.findings.verdict)
+    return replace(analysis, classifier=model.named(), columns=columns)
 
 
 def names_of(preparation: Preparation) -> list[str]:
@@ -265,60 +252,29 @@ def part(step: Step, start: float, end: float) -> Step:
 
 def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
     """The analysis of a case; `others` are cautions about the data."""
-    doubts = _doubts(case)
-    labels, scores = _label_facts(case), _scores(case)
-    rival = facts.rival_facts(case.comparison) if case.comparison else RivalFacts(None, OTHER_ROWS)
-    grounds = _grounds(case, labels, scores, rival, doubts)
-    warnings = cautions(grounds, [*others, *_notes(case)])
-    sweep = _sweep(case)
+    it, board = case.comparison, _scoreboard(case)
+    rival = facts.rival(it) if it else Comparison(None, OTHER_ROWS)
     findings = Findings(
         data=_data_facts(case),
-        labels=labels,
+        labels=_label_facts(case),
         model=_model_facts(case),
-        missingness=_missingness(case, doubts),
-        comparison=facts.comparison(case.comparison, case.any_missing)
-        if case.comparison
-        else Comparison(None, OTHER_ROWS),
+        missingness=_missingness(case),
+        comparison=facts.comparison(it, case.any_missing) if it else Comparison(None, OTHER_ROWS),
         rival=rival,
         statistical=facts.statistical_facts(case.model, case.any_missing),
-        scores=scores,
-        scored_on=case.tested.where if case.tested else "",
         estimates=list(case.tests.estimates),
         reproduction=_reproduction(case.source),
-        sensitivity=None if sweep is None else facts.sensitivity_facts(sweep),
-        verdict=verdict(warnings, labels.certainty.wrong, labels.imputed) if labels.imputed else None,
-        cautions=warnings,
-        scoreboard=_scoreboard(case),
-        confusion=None if case.joint is None or not labels.imputed else case.joint.confusion().tolist(),
-        labels_needed=_labels_needed(case),
+        verdict=_verdict(case, board, rival) if case.imputed.any() else None,
+        cautions=sorted([*_doubts(case), *others, *_notes(case)], key=lambda one: LEVELS.index(one.level)),
+        scored_on=case.tested.where if case.tested else "",
+        scoreboard=board,
+        confusion=None if case.joint is None or not case.imputed.any() else case.joint.confusion().tolist(),
     )
-    source, joint = case.source, case.joint
-    names = [str(name) for name in case.preparation.feature_names_in_]
-    return Analysis(
-        findings,
-        [] if joint is None else thresholds(case.predictions, case.rows, joint, labels.imputed > 0),
-        next_rows(source.data, source.id, names, case.predictions, case.rows),
-        _subject(case, findings, sweep),
-        case.model.classifier,
-    )
-
-
-def _subject(case: Case, findings: Findings, sweep: Sensitivity | None) -> Subject:
-    """What the figures draw."""
-    model, sample = case.model, case.sample
     places = sample_places(case.rows.z, seed=0, size=_FIGURE_ROWS)
-    return Subject(
-        classifier=model.classifier,
-        X=case.rows.X[places],
-        z=case.rows.z[places],
-        named=model.named_statistical(case.features) if model.statistical else None,
-        rows=sample.X,
-        labels=np.array([*model.classes.tolist(), None], dtype=object)[sample.z],
-        tested=case.tested and case.tested.predictions(),
-        classes=model.classes,
-        words=findings.statistical.name if findings.statistical and model.averages else "",
-        sweep=sweep,
+    subject = Subject(
+        case.model.classifier, case.rows.X[places], case.rows.z[places], case.tested and case.tested.predictions()
     )
+    return Analysis(findings, subject, case.model.classifier)
 
 
 def _data_facts(case: Case) -> DataFacts:
@@ -351,77 +307,45 @@ def _label_facts(case: Case) -> LabelFacts:
     """Given, missing and imputed labels, and how right the imputed ones are."""
     codes, K, joint = case.rows.codes, len(case.model.classes), case.joint
     given, imputed = np.bincount(codes[codes >= 0], minlength=K), int(case.imputed.sum())
-    missing = int(np.sum(codes < 0))
-    columns: Any = [[Interval()] * K] * 3
-    if joint is not None:
-        columns = [[Interval(*one) for one in ranges] for ranges in (joint.precision(), joint.recall(), joint.shares())]
-    sure = int(np.sum(case.predictions.proba[case.without].max(axis=1) >= 0.90)) if imputed else 0
+    columns = [[UNKNOWN] * K] * 3 if joint is None else [joint.precision(), joint.recall(), joint.shares()]
+    missing, shares = int(np.sum(codes < 0)), case.rows.shares
+    votes = None
+    if shares is not None:
+        voted, largest = shares.any(axis=1), shares.max(axis=1)
+        divided, undecided = (int(np.sum(voted & which)) for which in (largest < 1.0, largest <= 0.5))
+        votes = VoteFacts(rows=int(voted.sum()), divided=divided, without_majority=undecided)
     return LabelFacts(
         given=int(given.sum()),
         missing=missing,
         imputed=imputed,
         unfilled=missing - imputed,
         classes=[
-            ClassFacts(str(name), int(a), int(b), *intervals)
-            for name, a, b, *intervals in zip(case.model.classes, given, case.imputed, *columns, strict=True)
+            ClassFacts(str(name), int(a), int(b), *ranges)
+            for name, a, b, *ranges in zip(case.model.classes, given, case.imputed, *columns, strict=True)
         ],
-        votes=_vote_facts(case.rows.shares),
+        sets=case.sets,
+        votes=votes,
         missing_texts=dict(case.rows.marks),
-        certainty=Certainty(
-            at_least_90=sure if given.sum() >= FEW * K else None,
-            wrong=Interval() if joint is None else Interval(*joint.wrong()),
-            sets=case.sets,
-        ),
     )
-
-
-def _vote_facts(shares: Array | None) -> VoteFacts | None:
-    if shares is None:
-        return None
-    voted, largest = shares.any(axis=1), shares.max(axis=1)
-    divided, undecided = (int(np.sum(voted & which)) for which in (largest < 1.0, largest <= 0.5))
-    return VoteFacts(rows=int(voted.sum()), divided=divided, without_majority=undecided)
 
 
 def _model_facts(case: Case) -> ModelFacts:
     model, it = case.model, case.comparison
-    candidates, rivals = facts.candidate_rows(it, model, case.any_missing) if it else ([], [])
-    score = it.independent_score if it else None
-    names = ("independent_log_loss", "independent_log_loss_stderr")
     return ModelFacts(
         name=model.words(case.any_missing),
         kind=type(model.classifier if model.averages else model.classifier[-1]).__name__,
         converged=model.unconverged <= 0.5,
-        candidates=candidates,
-        rivals=rivals,
+        candidates=facts.candidate_rows(it, model, case.any_missing) if it else [],
         rule=facts.rule(it, model, len(case.rows.X), len(case.sample.z)) if it and model.averages else "",
-        independent={} if score is None else dict(zip(names, (score.value, score.stderr), strict=True)),
     )
 
 
-def _missingness(case: Case, doubts: Sequence[Caution]) -> Any:
-    result = facts.missingness_facts(case.model, case.tests, doubts)
+def _missingness(case: Case) -> MissingnessFacts:
+    result = facts.missingness_facts(case.model, case.tests, _doubts(case))
     notes = () if case.comparison is None else case.comparison.notes
     if result.informative and any(note.code == "no-support" for note in notes):
         return replace(result, informative=None, p_value=None, test="", at_floor=False, sentence=facts.LINEAR)
     return result
-
-
-def _scores(case: Case) -> list[ScoreFacts]:
-    """Scores of held-out predictions; the accuracy is that of the joint table, if labels were imputed."""
-    if case.tested is None:
-        return []
-    scores = facts.score_facts(case.tested.scores())
-    if not case.imputed.any():
-        return scores
-    right = Interval() if case.joint is None else Interval(*case.joint.accuracy())
-    if case.joint is None or right.value is None or right.low is None or right.high is None:
-        return [score for score in scores if score.name != "accuracy"]
-    tables = case.joint.tables.sum(axis=1)
-    draws = np.trace(tables, axis1=1, axis2=2) / tables.sum(axis=(1, 2))
-    joint: dict[str, Any] = {"value": right.value, "low": right.low, "high": right.high}
-    joint["stderr"] = float(draws[1:].std())
-    return [replace(score, **joint) if score.name == "accuracy" else score for score in scores]
 
 
 def _scoreboard(case: Case) -> list[Contender]:
@@ -445,119 +369,44 @@ def _scoreboard(case: Case) -> list[Contender]:
 def _contender(case: Case, name: str, joint: JointTable, held_out: Array) -> Contender:
     assert case.tested is not None
     scores = {score.name: score for score in facts.score_facts(case.tested._replace(proba=held_out).scores())}
-    loss, accuracy = scores["log-loss"], scores["accuracy"]
-    right = Interval(accuracy.value, accuracy.low, accuracy.high)
+    loss, right = scores["log-loss"], scores["accuracy"].plain
     return Contender(
         name=name,
         ours=joint is case.joint,
-        accuracy=Interval(*joint.accuracy()) if case.imputed.any() else right,
-        log_loss=Interval(loss.value, loss.low, loss.high),
-        wrong=Interval(*joint.wrong()),
-        claimed_accuracy=accuracy.plain,
+        wrong=joint.wrong(),
+        claimed_wrong=float((1.0 - right) * case.imputed.sum()),
+        claimed_accuracy=right,
+        log_loss=Range(loss.value, loss.low, loss.high),
         claimed_log_loss=loss.plain,
     )
 
 
-def _labels_needed(case: Case) -> list[LabelsNeeded]:
-    """How many of the rows most worth labelling to label, so that fewer of the imputed labels are wrong.
-
-    Labelling a row removes its expected error.
-    """
-    unlabelled = ~case.labelled
-    if case.joint is None or case.tested is None or case.tested.posterior is None or not unlabelled.any():
-        return []
-    proba, (code, counts) = case.proba[unlabelled], case.represents
-    error = 1.0 - case.tested.posterior.central[unlabelled, code]
-    order = np.argsort(-entr(proba).sum(axis=1), kind="stable")
-    today = np.sum(counts * error)
-    left = (today - np.cumsum((counts * error)[order])) / counts.sum()
-    labels = np.ceil(np.cumsum(counts[order]) - 1e-9).astype(int)
-    shares = [target for target in _TARGETS if target < today / counts.sum()]
-    return [LabelsNeeded(target, int(labels[np.argmax(left <= target)])) for target in shares]
-
-
-def _sweep(case: Case) -> Sensitivity | None:
-    """What follows if labels are missing because of the label, for the rarest class; None if nothing can be said.
-
-    It starts from the joint table: with an odds ratio of one, shares and wrong labels are those of the table.
-    """
-    joint, unlabelled = case.joint, ~case.labelled
-    if joint is None or case.tested is None or case.tested.posterior is None or not unlabelled.any():
-        return None
-    posterior, delta = case.tested.posterior, swept(None)
-    tau, (code, counts) = posterior.central[unlabelled], case.represents
-    k = int((case.given + counts @ tau).argmin())
-    result = sensitivity(
-        Sweep(pattern_mixture(tau, k, delta), case.given, k, delta, case.model.classes, counts, code),
-        draw=lambda rng: posterior.draw(rng)[unlabelled],
-        n_draws=_DRAWS,
-    )
-    zero, wrong = result.at(1.0), np.array(joint.wrong(), dtype=float)
-    result.error_interval[zero] = wrong[1:] / counts.sum()
-    result.shares_interval[zero] = [
-        ends if entry.low is None else (entry.low, entry.high)
-        for ends, entry in zip(result.shares_interval[zero], joint.shares(), strict=True)
-    ]
-    return result
-
-
 def _doubts(case: Case) -> list[Caution]:
     """Checks of the mechanism that fail; none with known class shares, which correct for what they look for."""
-    it, missing = case.comparison, case.predictions.missing[case.rows.complete][case.sample.places]
-    if case.prior is not None:
+    if case.comparison is None or case.prior is not None:
         return []
-    notes = [] if it is None else [note for note in it.notes if note.code in CODES]
-    doubts = note_cautions(notes, case.features, case.model.classes)
-    proba = case.proba if case.tested is None else case.tested.proba
-    return doubts or facts.misfit(proba, missing, case.sample, case.features, case.model.classes)
+    return note_cautions(
+        [note for note in case.comparison.notes if note.code in CODES], case.features, case.model.classes
+    )
 
 
-def _grounds(
-    case: Case, labels: LabelFacts, scores: Sequence[ScoreFacts], rival: RivalFacts, doubts: Sequence[Caution]
-) -> Grounds:
-    """What the verdict rests on."""
-    names = [str(name) for name in case.model.classes]
-    shares = label_shares(case.rows.labels, np.arange(len(names)))
-    overlap = case.comparison.overlap if case.comparison else None
+def _verdict(case: Case, board: Sequence[Contender], rival: Comparison) -> Verdict:
+    """The verdict without an audit."""
+    names, joint = [str(name) for name in case.model.classes], case.joint
+    loss = board[0].log_loss.value if board else None
     grounds = Grounds(
-        labelled=dict(zip(names, np.sum(shares > 0.0, axis=0).tolist(), strict=True)),
-        imputed=labels.imputed,
+        given=dict(zip(names, case.given.tolist(), strict=True)),
+        imputed=dict(zip(names, case.imputed.tolist(), strict=True)),
+        audit=case.source.audit,
+        log_loss=loss or 0.0,
         scored=case.tested is not None,
         converged=case.model.unconverged <= 0.5,
-        log_loss=next((score.value for score in scores if score.name == "log-loss"), 0.0),
         guessing=float(np.log(len(names))),
-        doubts=doubts,
-        no_chance=0.0 if overlap is None else overlap.no_chance,
-        rival=rival.name if rival.better is False and rival.high is not None and rival.high < 0.0 else "",
+        no_chance=case.comparison.overlap.no_chance if case.comparison and case.comparison.overlap else 0.0,
+        rival=rival.name if rival.high is not None and rival.high < 0.0 else "",
+        accept=case.source.accept,
     )
-    if case.joint is None or not labels.imputed:
-        return grounds
-    tables = case.joint.tables[:, 1]
-    frequent = int(tables[0].sum(axis=1).argmax())
-    better = np.trace(tables, axis1=1, axis2=2) > tables.sum(axis=2)[:, frequent]
-    absent = np.where(case.imputed == 0, tables[0].sum(axis=1), 0.0)  # rows of classes that none is imputed as
-    return grounds._replace(
-        wrong=labels.certainty.wrong,
-        better=float(better[1:].mean()),
-        frequent=names[frequent],
-        absent=names[int(absent.argmax())] if absent.max() >= 1.0 else "",
-        **_enrichment(case, names),
-    )
-
-
-def _enrichment(case: Case, names: list[str]) -> dict[str, Any]:
-    """A class that is far rarer among all rows than among the given labels, if labels were drawn by class."""
-    posterior = case.tested.posterior if case.tested else None
-    if posterior is None or posterior.drawn_by_class is None:
-        return {}
-    drawn = np.where(case.labelled[:, None], case.shares, posterior.drawn_by_class)
-    given, share = (
-        np.clip(share, 1e-6, 1.0 - 1e-6)
-        for share in (case.shares.sum(axis=0) / case.labelled.sum(), drawn.mean(axis=0))
-    )
-    odds = given / (1.0 - given) / (share / (1.0 - share))
-    k = int(odds.argmax())
-    return {"enriched": names[k], "enrichment": float(given[k])} if odds[k] > ENRICHED else {}
+    return verdict(grounds if joint is None else grounds.with_table(joint))
 
 
 def _notes(case: Case) -> list[Caution]:

@@ -4,7 +4,8 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -19,14 +20,14 @@ from marmix.app import saved
 from marmix.app.annotations import tasks_of
 from marmix.app.findings import finite
 from marmix.app.fit import FILES, require_libraries
-from marmix.app.labelling import LABEL, labelling_page
-from marmix.app.page import environment
+from marmix.app.page import bars, environment, policy, readable
 from marmix.app.predictions import predicted, with_labels
 from marmix.app.reading import Table, read, write_rows
 from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, own_columns
-from marmix.app.wording import VERDICTS
 from marmix.audit import Audit, AuditResult, Estimate
 from marmix.core.labels import MISSING_TEXTS, number_labels
+from marmix.evaluation.joint import Range
+from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
 from marmix.outputs import new_files
 from marmix.tables.cells import arrow, listed, shown
 from marmix.terminal import Progress, command_line
@@ -34,10 +35,11 @@ from marmix.terminal import Progress, command_line
 AUDIT, HARDEST = "audit", "hardest"  # files of the rows to label, with .json for the plan, .csv and .html
 PLAN = f"{AUDIT}.json"
 DONE = "audited"  # folder of the results after the audit
+LABEL, NOTE = f"{PREFIX}label", f"{PREFIX}note"  # columns of the download
+KEYS = "123456789qwertyiopasdfghjklzxcvbm"  # of the classes; 0, u and n do something else
 ROW = f"{PREFIX}row"  # the column of the sheet and of the page's download that says which row a label is of
 ROWS = 30  # drawn by default
 _SHOWN = 60  # features on the page
-_MANY, _HALF = 0.2, 0.5  # shares of wrong labels from which the verdict is "care" and "no"
 _CROWD = 10  # uncertain rows of which one is asked for, to have different ones
 _NONE_LEFT = "every row has a label, or is drawn already."
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
@@ -52,6 +54,7 @@ class Request:
     half_width: float | None = None
     hardest: bool = False
     labels: Path | None = None
+    accept: float | None = None  # share of wrong labels; by default that of the fit
     show: Sequence[str] = ()
     tool: str | None = None
     seed: int = 0
@@ -78,6 +81,11 @@ class Folder(NamedTuple):
     def y(self) -> Any:
         """Their labels."""
         return saved.named_labels(self.rows.labels, self.model.classifier.classes_)
+
+    @property
+    def accept(self) -> float:
+        """The share of wrong labels that is accepted: as asked for, or as in the fit."""
+        return self.request.accept or float(self.model.about.get("accept", ACCEPT))
 
     def path(self, name: str) -> Path:
         """A file of the folder."""
@@ -132,7 +140,9 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
         plan.extend(n)
     else:
         classifier, seed = folder.model.classifier, request.seed
-        plan = Audit(classifier, folder.X, folder.y, n, half_width=request.half_width, random_state=seed)
+        plan = Audit(
+            classifier, folder.X, folder.y, n, half_width=request.half_width, accept=folder.accept, random_state=seed
+        )
     if isinstance(plan, Audit):
         if not len(plan.pending):
             raise ValueError(_NONE_LEFT)
@@ -217,35 +227,92 @@ def _address(path: str, folder: Path) -> str:
     return quote(os.path.relpath(path, folder).replace(os.sep, "/")) if path else ""
 
 
+def labelling_page(
+    plan: str,
+    ids: tuple[str, Sequence[str]],
+    classes: Sequence[str],
+    columns: Sequence[tuple[str, str]],
+    cells: Sequence[Sequence[str]],
+    *,
+    widths: Sequence[float] = (),
+    title: str = "Rows to label",
+    command: str = "marmix audit",
+) -> str:
+    """A page that shows rows one after the other, and takes a label, or "can't tell", for each by a key.
+
+    It works offline and has no server: answers are kept in the browser, and downloaded as audit-labels.csv. What was imputed is
+    not in it.
+
+    Parameters
+    ----------
+    plan : str
+        Under which the browser keeps the answers.
+    ids : name and values
+        The column that says which row a line of the download is.
+    classes : sequence of str
+        Their names as in the file.
+    columns : sequence of pairs
+        Name and kind, which is "text", "image" (cells are addresses) or "feature".
+    cells : sequence of rows
+        Texts, as in the file.
+    widths : sequence of float
+        Half width of the interval after 1, 2, ... rows; see `Audit.half_widths`. None by default.
+    title, command : str
+        What the page is called, and what takes the download.
+    """
+    from markupsafe import Markup
+
+    css, js = (
+        files("marmix.app").joinpath("templates", name).read_text(encoding="utf-8")
+        for name in ("audit.css", "audit.js")
+    )
+    name, values = ids
+    data = {
+        "plan": plan,
+        "header": [name, LABEL, NOTE],
+        "ids": list(values),
+        "classes": list(classes),
+        "keys": list(KEYS[: len(classes)]),
+        "columns": [{"name": readable(column), "kind": kind} for column, kind in columns],
+        "cells": [
+            [cell if kind == "image" else readable(cell, None) for cell, (_, kind) in zip(row, columns, strict=True)]
+            for row in cells
+        ],
+        "widths": list(widths),
+    }
+    page = environment().get_template("audit.html")
+    return str(
+        page.render(
+            title=title,
+            command=command,
+            data=data,
+            css=Markup(css),
+            js=Markup(js),
+            policy=policy(css, js, "data: 'self' file:"),
+        )
+    )
+
+
 # Their labels
 
 
 @dataclass(frozen=True)
 class Audited:
-    """What the labels of a folder say; None where only hardest rows are labelled."""
+    """What the labels of a folder say; `result` is None where only hardest rows are labelled."""
 
-    use: str  # "use", "care" or "no"
-    sentences: list[str]
+    verdict: Verdict
     result: AuditResult | None
     counts: dict[str, int]  # of labels by source
     changed: int = 0  # imputed labels that learning changed
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values: dict[str, Any] = {"counts": self.counts, "changed": self.changed}
+        audit: dict[str, Any] = {"counts": self.counts, "changed": self.changed}
         if (one := self.result) is not None:
-            values |= {name: getattr(one, name)._asdict() for name in ("wrong", "accuracy", "remaining")}
-            values |= {name: getattr(one, name) for name in ("no_change", "contradicted", "n_audited", "n_missing")}
-            values["classes"] = {
-                str(name): {key: part._asdict() for key, part in parts._asdict().items()}
-                for name, parts in one.classes.items()
-            }
-        return dict(finite(values))
-
-
-def title_of(done: Audited) -> str:
-    """The verdict in a few words."""
-    return "Use these labels" if done.use == "use" else VERDICTS[done.use]
+            names = ("wrong", "accuracy", "remaining", "no_change", "contradicted", "n_audited", "n_missing")
+            audit |= {name: getattr(one, name) for name in names}
+            audit["classes"] = {str(name): parts for name, parts in one.classes.items()}
+        return dict(finite({"verdict": asdict(self.verdict), "audit": audit}))
 
 
 def record_file(request: Request, progress: Progress) -> Audited:
@@ -337,10 +404,6 @@ def _write(
                 k = classes.tolist().index(label)
                 mended += [bool(code[place] != k)] * (place not in told)
                 code[place], source[place] = k, kind
-    if result is not None:
-        left = result.n_missing - result.n_audited - len(mended)
-        limits = np.clip(np.subtract(result.remaining, sum(mended)), 0, left).tolist()
-        result = replace(result, remaining=Estimate(*limits))
     changed = int(np.sum((code != before.code) & (source == IMPUTED)))
     now = now._replace(code=code, uncertainty=entr(now.proba).sum(axis=1) / np.log(len(classes)))
     columns = now.columns(classes.astype(str).tolist(), source=source)
@@ -348,33 +411,41 @@ def _write(
     steps = [*((f"step{i}", step) for i, step in enumerate(model.between)), ("classifier", classifier)]
     persistence.save(Pipeline([("preparation", model.preparation), *steps]), part / "model.marmix", about=model.about)
     kinds, numbers = np.unique(source[places], return_counts=True)
-    done = _audited(result, dict(zip(kinds.tolist(), numbers.tolist(), strict=True)), changed, len(mended))
+    counts = dict(zip(kinds.tolist(), numbers.tolist(), strict=True))
     summary = json.loads(folder.path("summary.json").read_text(encoding="utf-8"))
-    summary |= {"verdict": {"use": done.use, "reasons": done.sentences}, "audit": done.as_dict()}
-    (part / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    title = f"Audit of {request.results.name}"
-    page = environment().get_template("audited.html").render(title=title, done=done, verdict=title_of(done))
-    (part / "report.html").write_text(page, encoding="utf-8")
+    left = 0
+    if result is not None:
+        left = result.n_missing - result.n_audited - len(mended)
+        limits = np.clip(np.subtract(result.remaining, sum(mended)), 0, left).tolist()
+        result = replace(result, remaining=Estimate(*limits))
+    verdict = _verdict(folder, result, summary["verdict"], left, [changed, counts.get(ASKED, 0)])
+    done = Audited(verdict, result, counts, changed)
+    text = json.dumps(summary | done.as_dict(), ensure_ascii=False, indent=2)
+    (part / "summary.json").write_text(f"{text}\n", encoding="utf-8")
+    page = environment().get_template("audited.html")
+    values = {"title": f"Audit of {request.results.name}", "done": done, "bars": bars(verdict)}
+    (part / "report.html").write_text(page.render(answer=verdict.state.capitalize(), **values), encoding="utf-8")
     return done
 
 
-def _audited(result: AuditResult | None, counts: dict[str, int], changed: int, asked_for: int) -> Audited:
-    """The verdict that rests on the audit, with its reasons; `asked_for` rows were not audited and are known all the same."""
-    asked = [f"{counts[ASKED]:,} labels were asked for: a new fit learns from them."] if ASKED in counts else []
+def _verdict(
+    folder: Folder, result: AuditResult | None, before: dict[str, Any], left: int, numbers: Sequence[int]
+) -> Verdict:
+    """The verdict that rests on the audit; without one that of the fit. The numbers are of changed and of asked labels."""
+    changed, asked_for = numbers
+    asked = [f"{asked_for:,} labels were asked for: a new fit learns from them."] if asked_for else []
     if result is None:
-        unknown = "No row was drawn by chance, so the audit says nothing about the imputed labels."
-        return Audited("care", [unknown, *asked], None, counts)
-    left = result.n_missing - result.n_audited - asked_for
-    low, high = result.remaining.low / max(left, 1), result.remaining.high / max(left, 1)
-    use = "use" if high <= _MANY else "no" if low > _HALF else "care"
-    interval = "{:,.0f} (95 % interval {:,.0f} to {:,.0f})".format
-    audited, verb = (
-        f"{result.n_audited:,} of {result.n_missing:,} rows were audited",
-        "contradicts" if result.contradicted else "does not contradict",
+        verdict = Verdict(**before | {name: Range(**before[name]) for name in ("wrong", "hidden")})
+        return replace(verdict, reasons=[*verdict.reasons, *asked])
+    verdict = verdict_after(
+        result.wrong,
+        result.remaining,
+        result.n_missing,
+        left,
+        labelled=result.n_audited,
+        contradicted=result.contradicted,
+        accept=folder.accept,
+        audit=lambda rows: command(folder.request.results, "--rows", str(rows)),
     )
-    sentences = [
-        f"{audited}: about {interval(*result.wrong)} of the imputed labels were wrong.",
-        f"The audit {verb} the model. Learning from it changed {changed:,} imputed labels.",
-        f"Of the {left:,} labels that nobody checked, about {interval(*result.remaining)} are wrong.",
-    ]
-    return Audited(use, [*sentences, *asked], result, counts, changed)
+    learnt = f"Learning from it changed {changed:,} of the other imputed labels."
+    return replace(verdict, reasons=[*verdict.reasons, learnt, *asked])

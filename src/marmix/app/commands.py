@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from sklearn.pipeline import Pipeline
 
 from marmix import persistence
-from marmix.app import audit, fit, saved
+from marmix.app import audit, demo, fit, saved
 from marmix.app.findings import Findings
 from marmix.app.survey import Options
-from marmix.app.wording import WIDTH, summary_lines
+from marmix.app.wording import WIDTH, summary_lines, verdict_lines
 from marmix.selection.candidates import KINDS
 from marmix.terminal import Progress
 
@@ -82,7 +82,12 @@ def whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
     return between(least - 1, most + 1, f"a whole number from {least} to {most}", int)
 
 
-share = between(0.0, 1.0, "a number between 0 and 1")
+def of_hundred(text: str) -> float:
+    """A number, which may be in percent."""
+    return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+
+
+share = between(0.0, 1.0, "a number between 0 and 1, such as 0.05 or 5%", of_hundred)
 odds = between(
     1e-20, 1e20, "an odds ratio: a positive number, or a fraction such as 1/2", lambda text: float(Fraction(text))
 )
@@ -129,6 +134,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--prevalence": _REPEATED
     | {"type": class_share, "metavar": "CLASS=SHARE", "help": "known share of a class among all rows: yes=0.03"},
     "--sets": {"type": share, "metavar": "SHARE"} | {"help": "add sets; this share of them holds the true class"},
+    "--accept": {"type": share, "metavar": "SHARE"} | {"help": "share of wrong labels that you accept (default: 10%%)"},
     "--time-limit": {"type": between(0.0, math.inf, "a number of seconds"), "metavar": "SECONDS"}
     | {"help": "most seconds for comparing models"},
     "--seed": {"type": whole(0, LARGEST_SEED), "default": 0, "metavar": "N"}
@@ -209,6 +215,7 @@ def record_of(kind: type[Record], options: argparse.Namespace) -> Record:
     values["reading"] = {name: values.get(name) for name in (option[2:].replace("-", "_") for option in READING)}
     if "prevalence" in values:
         values["prevalence"] = dict(options.prevalence)
+    values = {name: value for name, value in values.items() if value is not None or name != "accept"}
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
 
@@ -229,10 +236,7 @@ def print_findings(options: argparse.Namespace, findings: Findings, ending: str)
 def run_fit(options: argparse.Namespace) -> int:
     """Fit, write the files, and print a summary."""
     findings = fit.fit_file(record_of(Options, options), Progress(options.quiet))
-    ending = f"Written to {options.out}: {', '.join(fit.FILES)}"
-    if findings.labels.imputed:
-        ending += f"\nHow many labels are wrong? Label 30 of them: {audit.command(options.out, '--rows', '30')}"
-    print_findings(options, findings, ending)
+    print_findings(options, findings, f"Written to {options.out}: {', '.join(fit.FILES)}")
     if not findings.model.converged:
         print("marmix fit: the fit did not converge; the files were written, see the report.", file=sys.stderr)
         return NOT_CONVERGED
@@ -293,9 +297,9 @@ def run_audit(options: argparse.Namespace) -> int:
         return 0
     done = audit.record_file(request, Progress(options.quiet))
     if options.json:
-        print_json({"use": done.use, "reasons": done.sentences} | done.as_dict())
+        print_json(done.as_dict())
     elif not options.quiet:
-        print(f"{audit.title_of(done)}.", *(f"  - {text}" for text in done.sentences), sep="\n")
+        print("\n".join(verdict_lines(done.verdict)))
         print(f"\nWritten to {options.results / audit.DONE}: {', '.join(fit.FILES)}")
     return 0
 
@@ -332,11 +336,11 @@ def run_info(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """Run the demo and print a summary."""
-    done = fit.walk(options.out, options.seed, Progress(options.quiet), options.force)
+    done = demo.walk(options.out, options.seed, Progress(options.quiet), options.force)
     if options.json:
-        print_json(done.findings.as_dict() | {"right": done.right})
+        print_json(done.as_dict())
     elif not options.quiet:
-        print(fit.ABOUT, "\n".join(summary_lines(done.findings)), done.ending(), sep="\n\n")
+        print("\n".join(done.lines()))
     return 0 if done.findings.model.converged else NOT_CONVERGED
 
 
@@ -358,11 +362,11 @@ _RARE = (*READING, "--debug")
 COMMANDS = {
     "demo": Command(
         run_demo,
-        "try marmix on real data, from missing labels to a report",
+        "try marmix on real data, from missing labels to an audit",
         "[options]",
-        "Write scikit-learn's breast-cancer data to a CSV file with about 70 % of the labels hidden, mostly those of hard cases; "
-        "run 'marmix fit' on it; and count how many imputed labels are right. The demo needs no files and no network, and takes "
-        "about half a minute on two cores.",
+        "Write mammographic masses to a CSV file, in which the label is missing where the radiologist was undecided; run "
+        "'marmix fit' on it; audit 20 rows with the biopsies; and compare what was said with what is true. The demo needs no "
+        "files and no network, and takes less than half a minute.",
         [("The whole demo:", "marmix demo")],
         {"--out": {"metavar": "DIR", "help": "folder to write to (default: marmix-demo, or marmix-demo-2, ...)"}}
         | {"--force": {}, "--seed": {}, "--json": {}, **_END},
@@ -395,7 +399,10 @@ COMMANDS = {
             "--votes": {},
             "--shares": {},
             "--out": {"metavar": "DIR", "required": True, "help": "folder to write to"},
-            **{option: {} for option in ("--id", "--features", "--exclude", "--missing", "--force", "--json")},
+            **{
+                option: {}
+                for option in ("--id", "--features", "--exclude", "--missing", "--accept", "--force", "--json")
+            },
             **_END,
         },
         [
@@ -429,7 +436,17 @@ COMMANDS = {
         ],
         {
             option: {}
-            for option in ("results", "--rows", "--half-width", "--labels", "--hardest", "--show", "--as", "--seed")
+            for option in (
+                "results",
+                "--rows",
+                "--half-width",
+                "--labels",
+                "--accept",
+                "--hardest",
+                "--show",
+                "--as",
+                "--seed",
+            )
         }
         | {"--force": {}, "--json": {}, **_END},
         ["--escape-formulas", *_RARE],

@@ -7,36 +7,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix import evaluation
-from marmix.app.cautions import FEW, SENSITIVITY, SINGLE
 from marmix.app.findings import (
     Caution,
     Comparison,
     Estimate,
     MissingnessFacts,
-    RivalFacts,
     ScoreFacts,
-    SensitivityFacts,
     StatisticalFacts,
 )
-from marmix.app.models import Model, Sample, least_weight, missingness_in_words, model_in_words
+from marmix.app.models import Model, least_weight, missingness_in_words, model_in_words
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
 from marmix.core.measures import posterior
 from marmix.estimators.doubts import doubtful
-from marmix.evaluation import Score, missingness_check
+from marmix.evaluation import Score
 from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.evaluation.verdict import FEW
 from marmix.inference import Inference, parameters_of
 from marmix.inference.fitted import too_many_parameters
-from marmix.inference.sensitivity import Sensitivity
 from marmix.plotting.predictions import Predictions
-from marmix.selection.comparison import TINY
+from marmix.selection.comparison import TINY, Gain
 from marmix.selection.comparison import Comparison as Compared
 
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 BUT_DOUBTFUL = " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
-LINEAR = "It cannot be told: a linear function of the features explains as well which labels are missing."
+LINEAR = (
+    "Whether hard rows lose their labels more often cannot be told: a linear function of the features explains as well which "
+    "labels are missing."
+)
 NOT_OF_FIT = "No intervals were computed: these are not the rows the model was fitted to."
 NO_PARAMETERS = "No candidate has parameters to test."
+SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."
 TOO_UNCERTAIN = "Too uncertain to say: a class has too few labels to estimate the log-loss."
 _TESTABLE = 10  # labelled rows of a class
 TOO_FEW_LABELS = (
@@ -49,10 +50,6 @@ _SCORES = (
     ("accuracy", evaluation.accuracy, "higher"),
     ("AUC", evaluation.roc_auc, "higher"),
 )
-
-# Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
-# bin, and limit of fitted rates near 0 and 1.
-_LEVEL, _LEAST, _BIN, _SURE = 0.01, 0.2, 50, 0.01
 
 
 class TestedRows(NamedTuple):
@@ -191,40 +188,13 @@ def _informative(result: Inference) -> tuple[float | None, str, bool]:
             return _number(test.p_value), f"likelihood ratio test, {test.reference}", test.at_floor
         except ValueError:
             pass  # penalised, or the mechanism has weight zero: no likelihood to compare
-    p_value = dict(zip(result.param_names, result.pvalues, strict=True)).get("alpha_1")
-    return (None if p_value is None else _number(p_value)), "Wald test with robust standard errors", False
+    kinds = result.fitted.parameters.kinds  # a feature may have the name of a parameter
+    alpha = [p for p, kind in zip(result.pvalues, kinds, strict=True) if kind == "alpha"]
+    return (_number(alpha[1]) if len(alpha) > 1 else None), "Wald test with robust standard errors", False
 
 
 def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def misfit(proba: Array, missing: Array, rows: Sample, features: Sequence[str], classes: NDArray[Any]) -> list[Caution]:
-    """A caution if, along a probability or a feature, observed and fitted rates of missing labels clearly differ.
-
-    Probabilities are held-out ones: a fit with many parameters is surer of the rows whose labels it saw, wherever they are.
-    """
-    n_bins = min(10, len(rows.z) // _BIN)
-    if n_bins < 2 or not rows.missing.any():
-        return []
-    q = np.clip(missing, _SURE, 1.0 - _SURE)
-    columns = list(enumerate(classes))[len(classes) == 2 :]  # the second class if there are two, else each
-    variables = [(f"the probability of {str(name)!r}", proba[:, k]) for k, name in columns]
-    variables += [(repr(name), column) for name, column in zip(features, rows.X.T, strict=True)]
-    worst, cautions = _LEVEL / len(variables), list[Caution]()
-    for name, values in variables:
-        check = missingness_check(np.where(rows.missing, -1, 0), q, values, n_bins)
-        i = int(np.abs(check.z).argmax())
-        at, observed, fitted = float(check.by[i]), float(check.observed[i]), float(check.fitted[i])
-        if check.p_value < worst and abs(observed - fitted) >= _LEAST:
-            worst = check.p_value
-            text = (
-                f"Where {name} is about {at:.3g}, {observed:.0%} of the labels are missing, but the model expects {fitted:.0%}: "
-                "it does not describe well why labels are missing. Perhaps they are lost on one side of the boundary only. "
-                "P(label missing), the corrected scores and the comparison may be wrong."
-            )
-            cautions = [Caution("caution", text, SENSITIVITY)]
-    return cautions
 
 
 def statistical_facts(model: Model, any_missing: bool) -> StatisticalFacts | None:
@@ -255,49 +225,27 @@ def estimates(model: Model, result: Inference, features: Sequence[str]) -> list[
     names = parameters_of(fitted, fit.mechanism, fit.covariates).names
     low, high = result.conf_int().T
     entries = [
-        Estimate(name, float(value), *(_number(x) for x in ends))
-        for name, value, *ends in zip(names, result.params, result.bse, low, high, strict=True)
+        Estimate(name, kind in ("alpha", "shape", "share"), float(value), *(_number(x) for x in ends))
+        for name, kind, value, *ends in zip(
+            names, fit.parameters.kinds, result.params, result.bse, low, high, strict=True
+        )
     ]
-    of_classes = sum(kind not in ("alpha", "shape", "share") for kind in fit.parameters.kinds)
-    return entries[of_classes:] + entries[:of_classes]
+    return sorted(entries, key=lambda one: not one.mechanism)
 
 
-def sensitivity_facts(sweep: Sensitivity) -> SensitivityFacts:
-    """The sensitivity analysis as plain values."""
-    n = max(sweep.n_unlabelled, 1.0)
-    return SensitivityFacts(
-        label=str(sweep.varied),
-        odds_ratio=sweep.odds_ratio.tolist(),
-        share=sweep.share.tolist(),
-        share_interval=sweep.share_interval.tolist(),
-        wrong=sweep.error.tolist(),
-        wrong_interval=sweep.error_interval.tolist(),
-        changed=(sweep.flips / n).tolist(),
-        changed_interval=(sweep.flips_interval / n).tolist(),
-        tipping=sweep.tipping_words(),
-        notes=list(sweep.notes),
-    )
-
-
-def candidate_rows(
-    it: Compared, model: Model, any_missing: bool = True
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The candidates by decreasing weight, and the classifiers of the labelled rows alone, the best first."""
+def candidate_rows(it: Compared, model: Model, any_missing: bool = True) -> list[dict[str, Any]]:
+    """The candidates by decreasing weight."""
     # the accuracy of held-out predictions is not that of the labels written, which the scoreboard has
     keys = [key for key in it.results if key not in ("weight", "seconds", "rival", "accuracy")]
-    rows = [
-        dict(zip(keys, values, strict=True)) for values in zip(*(it.results[key].tolist() for key in keys), strict=True)
-    ]
     bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "roc_auc": (0.0, 1.0)}
-    weights = model.weights if model.averages else it.weights
-    candidates, rivals = [], []
-    for row, is_rival in zip(rows, it.results.get("rival", np.zeros(len(rows), bool)).tolist(), strict=True):
-        row |= {key: float(np.clip(row[key], *ends)) for key, ends in bounds.items() if key in row}
-        if is_rival:
-            rivals.append(row)
-            continue
+    weights, candidates = model.weights if model.averages else it.weights, []
+    for values in zip(*(it.results[key].tolist() for key in keys), strict=True):
+        row = dict(zip(keys, values, strict=True))
         name = row["candidate"]
+        if name not in it.estimators:  # a usual classifier
+            continue
         pipeline = model.candidates.get(name, it.estimators[name])
+        row |= {key: float(np.clip(row[key], *ends)) for key, ends in bounds.items() if key in row}
         row |= {
             "candidate": str(pipeline[-1].model_.score_model.words),
             "missingness": missingness_in_words(pipeline[-1]) if any_missing else "",
@@ -305,55 +253,41 @@ def candidate_rows(
             "rows": round(pipeline[-1].model_.total_weight),
         }
         candidates.append(row)
-    candidates.sort(key=lambda row: (-row["weight"], row.get("log_loss", 0.0)))
-    return candidates, sorted(rivals, key=lambda row: row.get("log_loss", 0.0))
+    return sorted(candidates, key=lambda row: (-row["weight"], row.get("log_loss", 0.0)))
 
 
-def rival_facts(it: Compared) -> RivalFacts:
-    """What the classifier gains over the best classifier of the labelled rows alone."""
+def rival(it: Compared) -> Comparison:
+    """What the classifier gains over the best usual classifier of the labelled rows alone."""
     gain = it.rival_comparison
     if gain is None or "rival" not in it.results:
-        return RivalFacts(None, "Not compared with classifiers of the labelled rows alone.")
+        return Comparison(None, "Not compared with classifiers of the labelled rows alone.")
     losses = np.where(it.results["rival"], it.results["log_loss"], np.inf)
     name = str(it.results["candidate"][losses.argmin()])
-    if gain.stderr > np.log(len(it.classes)):  # the log-loss of guessing
-        return RivalFacts(None, TOO_UNCERTAIN)
-    ours, theirs = max(gain.with_it, 0.0), max(gain.without, 0.0)
-    difference = f"({gain.difference})"
-    what = f"{name}, the best of the usual classifiers fitted to the labelled rows alone"
-    if gain.declined:
-        sentence = (
-            f"Which is better cannot be told: {gain.no_overlap}; the estimated log-loss is {ours:.3f}, and {theirs:.3f} for "
-            f"{what} {difference}."
-        )
-    elif gain.clear:
-        sentence = f"The estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
-    elif gain.clear_loss:
-        sentence = f"The estimated log-loss, {ours:.3f}, is higher than that of {what}: {theirs:.3f} {difference}."
-    else:
-        sentence = (
-            f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
-        )
-    doubt = gain.clear and doubtful(it.notes)
-    better = None if doubt or gain.declined else gain.clear
-    sentence += BUT_DOUBTFUL * doubt
-    return RivalFacts(better, sentence, name, ours, theirs, gain.gain, gain.stderr, *gain.interval)
+    return _compared(it, gain, f"Compared with {name}, the best of the usual classifiers", name)
 
 
 def comparison(it: Compared, any_missing: bool) -> Comparison:
-    """Whether modelling the missingness helped; negative estimates of a loss are shown as 0."""
+    """Whether modelling the missingness helped."""
     if it.rows is None or it.rows.held_out_proba is None:
         return Comparison(None, f"Nothing to compare: {SINGLE}")
-    gain = it.comparison
-    if gain is None or not any_missing:
-        return Comparison(None, it.verdict if any_missing else "Nothing to compare: no label is missing.")
+    if it.comparison is None or not any_missing:
+        why = "all candidates, or none, model the missingness" if any_missing else "no label is missing"
+        return Comparison(None, f"Nothing to compare: {why}.")
+    return _compared(it, it.comparison, "Compared with candidates that ignore the missingness")
+
+
+def _compared(it: Compared, gain: Gain, what: str, name: str = "") -> Comparison:
+    """A gain in words; negative estimates of a loss are shown as 0."""
     if gain.stderr > np.log(len(it.classes)):  # the log-loss of guessing
-        return Comparison(None, TOO_UNCERTAIN)
-    gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
+        return Comparison(None, TOO_UNCERTAIN, name)
+    ours, theirs = max(gain.with_it, 0.0), max(gain.without, 0.0)
     doubt = gain.clear and doubtful(it.notes)
-    helped = None if doubt or gain.declined else gain.clear
-    sentence = gain.sentence() + BUT_DOUBTFUL * doubt
-    return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr, *gain.interval)
+    answer = "clearly better" if gain.clear else "worse" if gain.clear_loss else "no clear difference"
+    if gain.declined:
+        answer = f"it cannot be told, as {gain.no_overlap}"
+    sentence = f"{what}: {answer}. The estimated log-loss is {ours:.3f} against {theirs:.3f} ({gain.difference})."
+    better = None if doubt or gain.declined else gain.clear
+    return Comparison(better, sentence + BUT_DOUBTFUL * doubt, name, ours, theirs, gain.gain, *gain.interval)
 
 
 def rule(it: Compared, model: Model, n_rows: int, n_compared: int) -> str:

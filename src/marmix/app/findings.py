@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from marmix.core.labels import missing_in_words
+from marmix.evaluation.joint import Range
+from marmix.evaluation.verdict import UNKNOWN, Verdict
 
 
 @dataclass(frozen=True)
@@ -22,32 +24,15 @@ class DataFacts:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95 % interval; None where there is no number to give."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
 class ClassFacts:
-    """Given and imputed labels of a class, and how right the imputed ones are estimated to be."""
+    """Given and imputed labels of a class, and how right these are if labels are missing because of the features."""
 
     name: str
     given: int
     imputed: int
-    precision: Interval = Interval()  # share of the rows imputed as this class that belong to it
-    recall: Interval = Interval()  # share of the unlabelled rows of this class that are imputed as it
-    share: Interval = Interval()  # of this class among all rows, labelled or not
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether to use the imputed labels."""
-
-    use: str  # "use", "care" or "no"
-    reasons: list[str]  # two or three sentences, the most important first
+    precision: Range = UNKNOWN  # share of the rows imputed as this class that belong to it
+    recall: Range = UNKNOWN  # share of the unlabelled rows of this class that are imputed as it
+    share: Range = UNKNOWN  # of this class among all rows, labelled or not
 
 
 @dataclass(frozen=True)
@@ -61,23 +46,15 @@ class Caution:
 
 @dataclass(frozen=True)
 class Contender:
-    """A line of the scoreboard: estimates for all rows, and what the labelled rows alone would have claimed."""
+    """A line of the scoreboard: estimates, and what the labelled rows alone would have claimed."""
 
     name: str  # "marmix", "logistic regression", "random forest", "boosted trees"
     ours: bool
-    accuracy: Interval
-    log_loss: Interval
-    wrong: Interval  # labels it would get wrong among the rows without a label
-    claimed_accuracy: float | None  # of the labelled rows, held out, uncorrected
+    wrong: Range  # labels it gets wrong among the rows without a label
+    claimed_wrong: float | None  # the same, if these rows were like the labelled ones, held out
+    claimed_accuracy: float | None  # of the labelled rows, held out
+    log_loss: Range  # of all rows
     claimed_log_loss: float | None
-
-
-@dataclass(frozen=True)
-class LabelsNeeded:
-    """How many of the listed rows to label for a given expected error."""
-
-    error: float  # share of the imputed labels expected to be wrong afterwards
-    labels: int
 
 
 @dataclass(frozen=True)
@@ -87,15 +64,6 @@ class SetFacts:
     coverage: float  # share of the sets that hold the true class, if P(label missing) is right
     single: int  # sets of one class
     mean_size: float
-
-
-@dataclass(frozen=True)
-class Certainty:
-    """Certainty of the imputed labels."""
-
-    at_least_90: int | None  # imputed labels with a probability of at least 0.90; None if labels are too few to say so
-    wrong: Interval = Interval()  # number of imputed labels that are wrong
-    sets: SetFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +91,7 @@ class LabelFacts:
     imputed: int
     unfilled: int  # missing and not imputed, because a feature is missing
     classes: list[ClassFacts]
-    certainty: Certainty
+    sets: SetFacts | None = None
     votes: VoteFacts | None = None  # None if each row has one label
     missing_texts: dict[str, int] = field(default_factory=dict)  # texts that counted as missing, "" for empty cells
 
@@ -140,9 +108,7 @@ class ModelFacts:
     kind: str  # the class: "MARClassifierCV"
     converged: bool  # whether candidates with at least half of the weight converged
     candidates: list[dict[str, Any]]  # candidate, weight, mechanism, log_loss, log_loss_stderr, ..., rows
-    rivals: list[dict[str, Any]]  # the same for usual classifiers, fitted to the labelled rows alone
     rule: str = ""  # how candidates were fitted and left out, in sentences
-    independent: dict[str, float] = field(default_factory=dict)  # independent_log_loss of the average, and its stderr
 
 
 @dataclass(frozen=True)
@@ -175,46 +141,15 @@ class MissingnessFacts:
 
 
 @dataclass(frozen=True)
-class SensitivityFacts:
-    """What follows if labels are missing because of the label; an entry for every odds ratio, with 95 % intervals."""
-
-    label: str  # the class that loses its labels more, or less, often than others that look alike
-    odds_ratio: list[float]
-    share: list[float]  # of that class among all rows
-    share_interval: list[list[float]]
-    wrong: list[float]  # share of the imputed labels that would be wrong
-    wrong_interval: list[list[float]]
-    changed: list[float]  # share of the imputed labels that would change
-    changed_interval: list[list[float]]
-    tipping: list[str]  # in sentences
-    notes: list[str]
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """Log-loss, corrected for missing labels, with and without a model of the missingness."""
+    """Log-losses, corrected for missing labels: with a model of the missingness and without, or ours and a usual classifier's."""
 
-    helped: bool | None  # None if not compared, or if too many rows have practically no chance of a label
+    better: bool | None  # None if not compared, or if it cannot be told
     sentence: str
-    with_it: float | None = None
-    without: float | None = None
+    name: str = ""  # of the usual classifier, the best of them
+    ours: float | None = None
+    theirs: float | None = None
     gain: float | None = None
-    stderr: float | None = None
-    low: float | None = None  # 95 % interval of the gain
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class RivalFacts:
-    """Log-loss, corrected for missing labels, of the classifier and of the best usual classifier of the labelled rows."""
-
-    better: bool | None  # whether the classifier is clearly better; None if not compared, or if it cannot be told
-    sentence: str
-    name: str = ""  # of the best rival
-    log_loss: float | None = None  # of the classifier
-    rival: float | None = None  # of the rival
-    gain: float | None = None
-    stderr: float | None = None
     low: float | None = None  # 95 % interval of the gain
     high: float | None = None
 
@@ -237,6 +172,7 @@ class Estimate:
     """A parameter with its standard error and 95 % interval, None if not available."""
 
     name: str
+    mechanism: bool  # whether it is one of the missingness
     value: float
     stderr: float | None
     low: float | None
@@ -261,32 +197,27 @@ class Findings:
     labels: LabelFacts
     model: ModelFacts
     missingness: MissingnessFacts
-    comparison: Comparison
-    rival: RivalFacts
+    comparison: Comparison  # with a model of the missingness and without
+    rival: Comparison
     statistical: StatisticalFacts | None
-    scores: list[ScoreFacts]
-    scored_on: str  # the rows behind the scores, in words
     estimates: list[Estimate]
     reproduction: Reproduction
-    sensitivity: SensitivityFacts | None = None  # None if no label is missing
-    verdict: Verdict | None = None  # None if no label is missing
+    verdict: Verdict | None = None  # None if no label was imputed
     cautions: list[Caution] = field(default_factory=list)  # the most serious first
+    scored_on: str = ""  # the rows behind the scores, in words
     scoreboard: list[Contender] = field(default_factory=list)  # ours first
-    confusion: list[list[float]] | None = (
-        None  # expected numbers of imputed labels by true class (rows) and imputed class
-    )
-    labels_needed: list[LabelsNeeded] = field(default_factory=list)  # by decreasing error
+    confusion: list[list[float]] | None = None  # expected imputed labels by true class (rows) and imputed class
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON, with None for NaN and infinities."""
-        return {"format": 3} | finite(asdict(self))
+        return {"format": 4} | finite(asdict(self))
 
 
 @dataclass(frozen=True)
 class Figure:
     """A figure, for light and dark pages."""
 
-    key: str  # "missingness", "uncertainty", "classes", "calibration", "roc"
+    key: str  # "missingness" or "calibration"
     title: str
     caption: str  # for readers who are not statisticians
     light: bytes  # PNG
@@ -294,49 +225,19 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Thresholds:
-    """Effects of a threshold on the probability of a class, for the thresholds `at`.
-
-    Precision, recall and accuracy are those of the rows without a label; of all rows if each has one.
-    """
-
-    positive: str
-    at: list[float]  # 0, 0.01, ..., 1
-    precision: list[float | None]
-    recall: list[float | None]
-    accuracy: list[float | None]
-    unlabelled_above: list[int]  # unlabelled rows at or above the threshold
-    unlabelled: int  # unlabelled rows
-    all_above: list[int]
-    all: int
-
-
-@dataclass(frozen=True)
-class RowTable:
-    """The rows most worth labelling next, most uncertain first."""
-
-    columns: list[str]
-    numeric: list[bool]  # columns that sort as numbers
-    rows: list[list[str | int | float | None]]
-    of: int  # unlabelled rows in total
-    label: int | None = None  # position of the column of imputed labels
-    uncertainty: int | None = None  # position of the column of uncertainties
-
-
-@dataclass(frozen=True)
 class Contents:
-    """The contents of a report."""
+    """The contents of a page."""
 
     title: str
     findings: Findings
     figures: list[Figure]
-    thresholds: list[Thresholds]  # one for two classes, otherwise one per class
-    next_rows: RowTable
     notes: dict[str, str] = field(default_factory=dict)  # why a figure is left out, by its key
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinities by None, which JSON can hold."""
+    """Plain values, with None for NaN and infinities, which JSON cannot hold."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

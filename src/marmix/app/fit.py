@@ -1,10 +1,8 @@
-"""`marmix fit`: from a file to imputed labels, a model and a report; and `marmix demo`, which does it with known data."""
+"""`marmix fit`: from a file to imputed labels, a model and a report."""
 
-import csv
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from sklearn.pipeline import Pipeline
 
@@ -15,10 +13,9 @@ from marmix.app.models import announced
 from marmix.app.page import report_html
 from marmix.app.reading import Table, joined, read, write_rows
 from marmix.app.survey import Options, Plan, survey
-from marmix.datasets.hard import TUMOUR_COLUMNS, tumours
 from marmix.outputs import new_files
 from marmix.tables.cells import counted
-from marmix.terminal import Progress, command_line
+from marmix.terminal import Progress
 
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
 
@@ -58,6 +55,7 @@ def write(analysis: Analysis, table: Table, plan: Plan, folder: Path) -> Finding
         "label": options.label,
         **{name: list(columns) for name, columns in (("votes", options.votes), ("shares", options.shares)) if columns},
         "id": options.id,
+        "accept": options.accept,
         "missing": list(options.missing),
     }
     pipeline = Pipeline([("preparation", plan.preparation), ("classifier", analysis.classifier)])
@@ -70,63 +68,3 @@ def require_libraries() -> None:
     missing = [name for name in ("pyarrow", "matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
         raise ImportError(f"this command needs {' and '.join(missing)}: pip install 'marmix[cli]'")
-
-
-DATA, TRUTH = "breast-cancer.csv", "truth.csv"
-LABEL, ID = "diagnosis", "patient"
-CLASSES = ("benign", "malignant")
-ABOUT = "Breast-cancer data of scikit-learn, about 70 % of the labels hidden, mostly those of hard cases."
-
-
-class Walk(NamedTuple):
-    """Findings of the fit, the folder written, and the number of imputed labels that are right."""
-
-    findings: Findings
-    folder: Path
-    right: int
-
-    def ending(self) -> str:
-        """What is known of the truth, and where to go on."""
-        imputed = self.findings.labels.imputed
-        share = f"{100.0 * self.right / imputed:.1f} %"
-        again = ["marmix", "fit", str(self.folder / DATA), "--label", LABEL, "--id", ID, "--out", "results"]
-        return (
-            f"Here the true labels are known: {self.right:,} of {imputed:,} imputed labels are right ({share}).\n"
-            f"To run the fit yourself: {command_line(again)}\nReport: {self.folder / 'report.html'}"
-        )
-
-
-def walk(folder: Path | None, seed: int, progress: Progress, force: bool = False) -> Walk:
-    """Write the data with hidden labels, fit them, and compare imputed labels with the truth; write all files or none."""
-    folder = folder or fresh_folder()
-    command = ["fit", str(folder / DATA), "--label", LABEL, "--id", ID, "--seed", str(seed), "--out", str(folder)]
-    with new_files(folder, (DATA, TRUTH, *FILES), force=force) as place:
-        truth = write_data(place / DATA, place / TRUTH, seed)
-        options = Options(data=place / DATA, label=LABEL, id=ID, out=place, seed=seed, command=["marmix", *command])
-        findings = fit_file(options, progress)
-        rows = read(place / "imputed.csv").data.select([ID, "marmix_source", "marmix_label"]).to_pylist()
-    right = sum(row["marmix_source"] == "imputed" and truth[row[ID]] == row["marmix_label"] for row in rows)
-    return Walk(findings, folder, right)
-
-
-def write_data(path: Path, truth_path: Path, seed: int) -> dict[str, str]:
-    """Write the breast-cancer data of scikit-learn with about 70 % of the labels hidden, and the truth, which is returned."""
-    data = tumours()
-    hidden = data.hidden(seed)
-    truth = {f"P{i + 1:03d}": CLASSES[y] for i, y in enumerate(data.y.tolist())}
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow([ID, *TUMOUR_COLUMNS, LABEL])
-        for (patient, label), x, missing in zip(truth.items(), data.X.tolist(), hidden, strict=True):
-            rows.writerow([patient, *x, "" if missing else label])
-    with truth_path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([(ID, LABEL), *truth.items()])
-    return truth
-
-
-def fresh_folder(name: str = "marmix-demo") -> Path:
-    """A folder that does not exist yet: the name, with a number if needed."""
-    folder, number = Path(name), 2
-    while folder.exists():
-        folder, number = Path(f"{name}-{number}"), number + 1
-    return folder

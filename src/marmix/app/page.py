@@ -1,89 +1,85 @@
-"""The report as one HTML page, without other files or network access."""
+"""The report as one HTML page, without other files, scripts or network access, and its figures."""
 
 import base64
+import io
 import re
 import struct
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from marmix.app import wording
-from marmix.app.figures import TITLES
-from marmix.app.findings import Contents, Figure, Findings, Interval, RowTable, Thresholds, finite
-from marmix.inference.sensitivity import times
-from marmix.inference.tables import number
-from marmix.plotting.predictions import CURVES_TOGETHER
+from marmix.app.findings import Contents, Figure, Findings
+from marmix.evaluation.verdict import NOT_VERIFIED, VERIFIED, Verdict
+from marmix.plotting import CalibrationDisplay, MissingnessDisplay
+from marmix.plotting.drawing import canvas, styled
+from marmix.plotting.predictions import Predictions
+from marmix.plotting.uncertainty import UNCERTAINTY
 from marmix.tables.cells import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SECTIONS = {  # a template each, and its short title
     "verdict": "Verdict",
     "warnings": "Warnings",
+    "rivals": "Other classifiers",
     "classes": "Classes",
-    "rows": "Rows to label",
     "missingness": "Missing labels",
-    "trust": "Trust",
-    "threshold": "Threshold",
-    "shapes": "Shapes",
-    "sensitivity": "What if",
     "models": "Models",
     "reproduce": "Reproduce",
 }
+COLOURS = {VERIFIED: "use", NOT_VERIFIED: "care"}  # classes of the style sheet; "no" otherwise
 NAME, SENTENCE = 60, 1200  # characters shown of a name or a cell, and of other text
-PAGE = 25  # rows shown at a time
-WIDE = 900  # pixels of a picture that spans the page
-EXACT = 2**53  # larger integers are not exact in JavaScript
-SHORT_NAME = 16  # characters of the names of classes whose tables stand side by side
-MANY_CLASSES = 30  # classes listed unfolded, and with a confusion matrix
-MATRIX = 12  # classes whose confusion matrix is unfolded
+MANY_CLASSES = 30  # classes listed unfolded
 CONFUSIONS = 12  # most frequent confusions listed
-SHADES = 5  # of the cells of the matrix
-CUTS, ONE_CUT = (0.1, 0.25, 0.5, 0.75, 0.9), (0.5,)  # thresholds in the table, for few and for many classes
-ODDS = (0.25, 0.5, 2.0, 4.0)  # odds ratios in the table
+MODELS, LIGHT = 8, 0.01  # candidates listed, and the weight from which they are
+INTERPRETED = 0.1  # weight from which the parameters of a candidate are shown
 
 # Not allowed in HTML: control characters, lone surrogates, non-characters.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
-_MECHANISM = re.compile(r"alpha_[01]|shape|share|alpha\[.*")  # names of parameters
-Cell = str | int | float | None
 
 
 def report_html(contents: Contents) -> str:
     """A report as one HTML file.
 
     It opens offline, in light and dark mode, on a phone and on paper. Its Content-Security-Policy allows embedded pictures and,
-    by their hashes, one style sheet and one script. Every value from the data is escaped, and shortened if long.
+    by its hash, one style sheet. Every value from the data is escaped, and shortened if long.
     """
-    findings, labels = contents.findings, contents.findings.labels
-    reasons = findings.verdict.reasons if findings.verdict else []
-    others = [one for one in findings.cautions if one.text not in reasons]
-    facts, estimates = labels.classes, findings.estimates
-    order = sorted(facts, key=lambda one: -(one.given + one.imputed)) if len(facts) > MANY_CLASSES else facts
+    findings, model = contents.findings, contents.findings.model
+    classes, lacking = findings.labels.classes, set()
+    if not findings.cautions:
+        lacking.add("warnings")
+    if not findings.scoreboard:
+        lacking.add("rivals")
+    order = sorted(classes, key=lambda one: -(one.given + one.imputed)) if len(classes) > MANY_CLASSES else classes
+    shown = findings.statistical if findings.statistical and findings.statistical.weight >= INTERPRETED else None
     return str(
         environment()
         .get_template("page.html")
         .render(
             contents=contents,
             findings=findings,
-            labels=labels,
-            sections={key: link for key, link in SECTIONS.items() if key != "warnings" or others},
-            advice={one.text: one.advice for one in findings.cautions},
-            warned=[one for one in others if one.level != "note"],
-            notes=[one for one in others if one.level == "note"],
-            decimals=wording.decimals_of(findings.scoreboard),
+            labels=findings.labels,
+            sections={key: link for key, link in SECTIONS.items() if key not in lacking},
+            title=wording.verdict_title(findings),
+            verdict=findings.verdict,
+            bars=bars(findings.verdict),
+            warned=[one for one in findings.cautions if one.level != "note"],
+            notes=[one for one in findings.cautions if one.level == "note"],
             classes=(order[:MANY_CLASSES], order[MANY_CLASSES:]),
-            short_names=max((len(one.name) for one in facts), default=0) <= SHORT_NAME,
-            matrix=_matrix(findings),
             confusions=_confusions(findings),
             figures={drawing.key: _picture(drawing) for drawing in contents.figures},
-            many_curves=len(facts) > CURVES_TOGETHER,
-            cuts=_few(contents.thresholds),
-            rows=_texts(contents.next_rows, contents.next_rows.rows[:PAGE]),
-            odds=_odds(findings),
-            mechanism=[one for one in estimates if _MECHANISM.fullmatch(one.name)],
-            parameters=[one for one in estimates if not _MECHANISM.fullmatch(one.name)],
-            data=script_data(contents),
+            candidates=[one for one in model.candidates if one.get("weight", 0.0) >= LIGHT][:MODELS],
+            statistical=shown,
+            mechanism=[one for one in findings.estimates if one.mechanism],
+            parameters=[one for one in findings.estimates if not one.mechanism],
         )
     )
 
@@ -114,32 +110,29 @@ def environment() -> Any:
         "whole": lambda text: Markup(escape(readable(text, None))),
         "name": named,
         "count": "{:,}".format,
-        "value": _value,
         "counted": counted,
         **{name: getattr(wording, name) for name in ("percent", "share_of", "loss", "figure", "estimate")},
     }
-    css, js = (
-        files("marmix.app").joinpath("templates", name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
-    )
+    css = files("marmix.app").joinpath("templates", "page.css").read_text(encoding="utf-8")
     environment.globals |= {
         "css": Markup(css),
-        "js": Markup(js),
-        "policy": policy(css, js),
+        "policy": policy(css),
         "words": wording,
         "titles": TITLES,
-        "page_size": PAGE,
-        "matrix_size": MATRIX,
-        "many_classes": MANY_CLASSES,
+        "colours": COLOURS,
     }
     return environment
 
 
-def policy(css: str, js: str, images: str = "data:") -> str:
+def policy(css: str, js: str | None = None, images: str = "data:") -> str:
     """The Content-Security-Policy that allows only this style sheet and this script."""
-    style, script = (base64.b64encode(sha256(text.encode()).digest()).decode() for text in (css, js))
+
+    def allowed(text: str) -> str:
+        return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+    script = "" if js is None else f"script-src {allowed(js)}; "
     return (
-        f"default-src 'none'; img-src {images}; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src {images}; style-src {allowed(css)}; {script}base-uri 'none'; form-action 'none'"
     )
 
 
@@ -149,67 +142,45 @@ def readable(text: str, limit: int | None = SENTENCE) -> str:
     return printable if limit is None or len(printable) <= limit else printable[: limit - 1].rstrip() + "…"
 
 
-def _value(value: Any) -> str:
-    """A setting or score of a candidate."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return wording.loss(value) if value is None or isinstance(value, float) else readable(str(value), NAME)
+class Bar(NamedTuple):
+    """A range of wrong labels: what it assumes, the numbers as text, and its places in percent of all imputed labels."""
 
-
-class MatrixCell(NamedTuple):
-    """A cell of the confusion matrix: its text, and a class of the style sheet."""
-
+    label: str
     text: str
-    shade: str
+    low: float
+    width: float
+    value: float | None
 
 
-def _stated(findings: Findings) -> list[list[float | None]]:
-    """The confusion matrix, with None where precision or recall cannot be stated."""
-    facts = findings.labels.classes
-    return [
-        [
-            None if true.recall.value is None or called.precision.value is None else value
-            for called, value in zip(facts, row, strict=True)
-        ]
-        for true, row in zip(facts, findings.confusion or [], strict=False)
-    ]
-
-
-def _matrix(findings: Findings) -> list[tuple[str, list[MatrixCell]]]:
-    """Expected numbers of imputed labels by true and imputed class, coloured by their share of the imputed class."""
-    facts = findings.labels.classes
-    if not findings.labels.imputed or len(facts) > MANY_CLASSES:
+def bars(verdict: Verdict | None) -> list[Bar]:
+    """The ranges of the verdict, to be drawn one below the other."""
+    if verdict is None or not verdict.of:
         return []
+    whatever = verdict.hidden.low is None
+    labels = {
+        "whatever hid the labels" if whatever else "if only hard rows lose their labels": verdict.wrong,
+        "if some class also loses them up to three times as often": verdict.hidden,
+    }
+    drawn = list[Bar]()
+    for label, (value, low, high) in labels.items():
+        if value is not None and low is not None and high is not None:
+            text = " ".join(wording.estimate(verdict.wrong, "count")) if not drawn else f"{low:,.0f} to {high:,.0f}"
+            scale = 100.0 / verdict.of
+            drawn.append(Bar(label, text, scale * low, scale * (high - low), None if drawn else scale * value))
+    return drawn
 
-    def cell(value: float | None, i: int, j: int) -> MatrixCell:
-        if value is None:
-            return MatrixCell(wording.DASH, "")
-        shade = min(SHADES, int(value / max(facts[j].imputed, 1) * SHADES) + 1)
-        return MatrixCell(_expected(value), f"{'right' if i == j else 'wrong'}-{shade}" if value >= 0.5 else "")
 
-    return [
-        (facts[i].name, [cell(value, i, j) for j, value in enumerate(row)]) for i, row in enumerate(_stated(findings))
-    ]
-
-
-def _confusions(findings: Findings) -> list[tuple[str, str, str, str]]:
-    """The most frequent confusions: true class, imputed class, expected rows, and their share of those imputed so."""
-    facts = findings.labels.classes
+def _confusions(findings: Findings) -> list[tuple[str, str, str]]:
+    """The most frequent confusions of more than two classes: true class, imputed class, expected rows."""
+    classes = findings.labels.classes
     pairs = [
-        (value, true, called)
-        for true, row in zip(facts, _stated(findings), strict=False)
-        for called, value in zip(facts, row, strict=True)
-        if true is not called and value is not None and value >= 0.5
+        (value, true.name, called.name)
+        for true, row in zip(classes, findings.confusion or [], strict=False)
+        for called, value in zip(classes, row, strict=True)
+        if true is not called and value >= 0.5 and None not in (true.recall.value, called.precision.value)
     ]
-    return [
-        (true.name, called.name, _expected(value), wording.percent(min(value / max(called.imputed, 1), 1.0)))
-        for value, true, called in sorted(pairs, key=lambda pair: -pair[0])[:CONFUSIONS]
-    ]
-
-
-def _expected(value: float) -> str:
-    """An expected number of rows, empty if it rounds to none."""
-    return f"{int(value + 0.5):,}" if value >= 0.5 else ""
+    largest = sorted(pairs, key=lambda pair: -pair[0])[: CONFUSIONS if len(classes) > 2 else 0]
+    return [(true, called, f"{int(value + 0.5):,}") for value, true, called in largest]
 
 
 def _picture(drawing: Figure) -> dict[str, Any]:
@@ -217,91 +188,85 @@ def _picture(drawing: Figure) -> dict[str, Any]:
     width, height = struct.unpack(">II", drawing.light[16:24])
     light, dark = (f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in (drawing.light, drawing.dark))
     caption = drawing.caption.replace(" %", f"{wording.SPACE}%")
-    return {"title": drawing.title, "caption": caption, "light": light, "dark": dark} | {
-        "width": width,
-        "height": height,
-        "wide": width > WIDE,
+    picture = {"title": drawing.title, "caption": caption, "light": light, "dark": dark}
+    return picture | {"width": width, "height": height}
+
+
+# Figures
+
+TITLES = {"missingness": "How often labels are missing", "calibration": "Are labels as often right as they claim?"}
+CAPTIONS = {
+    "missingness": "Points show the share of missing labels in groups of rows that are about equally hard to classify, the line "
+    "the share that the model expects. If the model fits, the line passes near the points.",
+    "calibration": "Of the labels with a probability of 80 %, about 80 % should be right: the points should lie near the "
+    "diagonal.",
+}
+CORRECTED = (
+    " The uncorrected points are those of the labelled rows. The corrected ones count all rows, and are right if labels are "
+    "missing only because rows are hard."
+)
+UNTESTED = "There were too few labels to test the model on rows it was not fitted to."
+RIGHT = np.array([False, True])  # whether the most probable class is the true one
+
+
+class Subject(NamedTuple):
+    """The model and rows behind the figures."""
+
+    classifier: Any  # with numbered classes
+    X: Any
+    z: NDArray[np.integer[Any]]
+    tested: Predictions | None  # held-out predictions
+
+
+def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
+    """The figures, and by key the reasons why others cannot be drawn."""
+    classifier, X, z, tested = subject
+    displays: dict[str, Callable[[Axes], Any]] = {
+        "missingness": lambda ax: MissingnessDisplay.from_estimator(classifier, X, z, measure=UNCERTAINTY, ax=ax)
     }
+    drawn, left_out = list[Figure](), dict[str, str]()
+    if tested is None:
+        left_out["calibration"] = UNTESTED
+    else:
+        displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(**_most_probable(tested), ax=ax)
+    for key, display in displays.items():
+        try:
+            drawn.append(_drawn(key, display))
+        except ValueError as error:
+            left_out[key] = str(error)
+    return drawn, left_out
 
 
-def _few(entries: Sequence[Thresholds]) -> list[tuple[str, list[str]]]:
-    """A few thresholds for each class, for paper and browsers without JavaScript."""
-    table = []
-    for entry in entries:
-        for i in sorted({wording.nearest(entry.at, cut) for cut in (CUTS if len(entries) <= 4 else ONE_CUT)}):
-            scores = [wording.percent(values[i], 1) for values in (entry.precision, entry.recall, entry.accuracy)]
-            unlabelled = f"{entry.unlabelled_above[i]:,} of {entry.unlabelled:,}"
-            together = f"{entry.all_above[i]:,} of {entry.all:,}"
-            table.append((entry.positive, [wording.percent(entry.at[i]), *scores, unlabelled, together]))
-    return table
-
-
-def _odds(findings: Findings) -> list[tuple[str, list[Interval]]]:
-    """What follows at a few odds ratios: the share of the class, and the shares of labels that are wrong and that change."""
-    facts = findings.sensitivity
-    if facts is None:
-        return []
-    columns = (
-        (facts.share, facts.share_interval),
-        (facts.wrong, facts.wrong_interval),
-        (facts.changed, facts.changed_interval),
-    )
-    return [
-        (f"{times(facts.odds_ratio[i])} as likely", [Interval(values[i], *ends[i]) for values, ends in columns])
-        for i in sorted({wording.nearest(facts.odds_ratio, odds) for odds in ODDS})
-        if facts.odds_ratio[i] != 1.0
-    ]
-
-
-def cell_text(cell: Cell, is_number: bool = False) -> str:
-    """A cell as text; decimals, and long decimals written as text, are rounded to about four digits."""
-    if cell is None or (isinstance(cell, float) and not abs(cell) < float("inf")):
-        return ""
-    if is_number and isinstance(cell, str) and _LONG_DECIMAL.fullmatch(cell.strip()):
-        cell = float(cell)
-    if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < EXACT else number(cell)
-    return readable(str(cell), NAME)
-
-
-def _texts(table: RowTable, rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """Rows of the table as they are shown."""
-    return [[cell_text(*cell) for cell in zip(row, table.numeric, strict=True)] for row in rows]
-
-
-def script_data(contents: Contents) -> dict[str, Any]:
-    """The data for the script: thresholds, and rows with their texts."""
-    rows = contents.next_rows
-    exact = [[_exact(cell) for cell in row] for row in rows.rows]
+def _most_probable(tested: Predictions) -> dict[str, Any]:
+    """Arguments of a display of whether the most probable class is the true one."""
+    rows, best = np.arange(len(tested.proba)), tested.proba.argmax(axis=1)
+    top = tested.proba[rows, best]
+    share = tested.labels[rows, best]
+    posterior = None if tested.posterior is None else tested.posterior[rows, best]
     return {
-        "thresholds": finite(
-            [
-                {
-                    "positive": readable(entry.positive, NAME),
-                    "at": entry.at,
-                    "precision": entry.precision,
-                    "recall": entry.recall,
-                    "accuracy": entry.accuracy,
-                    "unlabelled": {"above": entry.unlabelled_above, "of": entry.unlabelled},
-                    "all": {"above": entry.all_above, "of": entry.all},
-                }
-                for entry in contents.thresholds
-            ]
-        ),
-        "table": {
-            "columns": rows.columns,
-            "numeric": rows.numeric,
-            "label": rows.label,
-            "uncertainty": rows.uncertainty,
-            "rows": exact,
-            "shown": _texts(rows, exact),
-            "page": PAGE,
-        },
+        "y": np.column_stack([tested.labelled - share, share]),
+        "proba": np.column_stack([1.0 - top, top]),
+        "missing_proba": tested.q,
+        "classes": RIGHT,
+        "posterior": None if posterior is None else np.column_stack([1.0 - posterior, posterior]),
     }
 
 
-def _exact(cell: Cell) -> Cell:
-    """A cell that JSON and JavaScript represent exactly."""
-    if isinstance(cell, float) and not abs(cell) < float("inf"):
-        return None
-    return str(cell) if isinstance(cell, int) and abs(cell) >= EXACT else cell
+def _drawn(key: str, display: Callable[["Axes"], Any]) -> Figure:
+    drawing: Any = None
+    pictures = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # arrays have no column names
+        for dark in (False, True):
+            with styled(dark=dark):
+                figure, ax = canvas(5.2, 4.0)
+                drawing = display(ax) if drawing is None else drawing.plot(ax=ax)
+                if key == "calibration":
+                    ax.set(
+                        xlabel="probability of the most probable class", ylabel="share in which it is the true class"
+                    )
+                buffer = io.BytesIO()
+                figure.savefig(buffer, format="png", dpi=144)
+                pictures.append(buffer.getvalue())
+    added = CORRECTED if key == "calibration" and drawing.corrected else ""
+    return Figure(key, TITLES[key], f"{CAPTIONS[key]}{added} {drawing.note_}".strip(), *pictures)

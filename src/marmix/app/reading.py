@@ -811,20 +811,8 @@ def _as_cells(values: Any, decimal: str) -> Any:
 
 def six_digits(values: NDArray[np.floating[Any]]) -> Any:
     """Numbers as text with at most six significant digits, empty if NaN."""
-    pa, pc = arrow(), arrow(".compute")
-    values = np.asarray(values, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        decimals = _DIGITS - 1 - np.floor(np.log10(np.abs(values)))
-    plain = (decimals >= 0) & (decimals <= 22)  # up to 10**22 powers of ten are exact, and the division rounds once
-    scale = 10.0 ** np.where(plain, decimals, 0)
-    rounded = np.where(plain, np.rint(np.where(plain, values, 0) * scale) / scale, values)
-    text = pa.array(rounded).cast(pa.string())
-    other = ~plain & np.isfinite(values) & (values != 0)
-    if other.any():
-        text = pc.replace_with_mask(
-            text, pa.array(other), pa.array([f"{value:.{_DIGITS}g}" for value in values[other]])
-        )
-    return pc.if_else(pa.array(np.isnan(values)), "", text)
+    rounded = [float(f"{value:.{_DIGITS}g}") for value in np.asarray(values, dtype=np.float64).tolist()]
+    return arrow(".compute").if_else(np.isnan(rounded), "", as_text(arrow().array(rounded, arrow().float64())))
 
 
 def csv_lines(columns: list[Any], delimiter: str = ",", newline: str = "\n") -> str:

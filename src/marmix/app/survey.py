@@ -22,6 +22,7 @@ from marmix.core.labels import (
     most_voted,
     vote_shares,
 )
+from marmix.evaluation.verdict import ACCEPT
 from marmix.tables.cells import (
     NUMBER,
     TRUTHS,
@@ -83,6 +84,7 @@ class Options:
     classes: Sequence[str] = ()  # all classes, if they are named
     join: Path | None = None  # file with more columns, whose rows are found by the id
     time_limit: float | None = None  # seconds for the comparison of the candidates
+    accept: float = ACCEPT  # share of wrong labels
 
     @property
     def label_columns(self) -> list[str]:
@@ -481,7 +483,20 @@ def survey(table: Table, options: Options) -> Plan:
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {_MEDIAN}")
     gaps = Counter(rows.counts.missing) + Counter(rows.counts.unseen)  # which the notes of the preparation are about
     counts = replace(rows.counts, missing=dict(gaps), unseen={}, examples={})
-    return Plan(options, preparation, replace(rows, counts=counts, source=source), table, notes)
+    return Plan(
+        options, preparation, replace(rows, counts=counts, source=source), _shared(table, preparation, rows), notes
+    )
+
+
+def _shared(table: Table, preparation: Preparation, rows: Rows) -> Table:
+    """The table, with the features themselves in place of columns that are equal to them, so that these are freed."""
+    data, names = table.data, preparation.get_feature_names_out().tolist()
+    for column in preparation.columns_ if rows.complete.all() else []:
+        name = column["name"]
+        if column["kind"] == "number" and not column["missing"] and str(data[name].type) == "double":
+            place = data.column_names.index(name)
+            data = data.set_column(place, name, arrow().array(rows.X[:, names.index(name)]))
+    return replace(table, data=data)
 
 
 def _preparation(options: Options, features: list[str]) -> Preparation:

@@ -1,23 +1,20 @@
-"""Numbers and findings in plain words, for the page and the terminal alike, and the summary in a terminal."""
+"""Numbers, findings and warnings in plain words, for the page and the terminal alike, and the summary in a terminal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from textwrap import fill
+from typing import Any
 
-from marmix.app.findings import (
-    Comparison,
-    Contender,
-    Findings,
-    Interval,
-    MissingnessFacts,
-    RivalFacts,
-    SensitivityFacts,
-)
-from marmix.inference.sensitivity import times
+from numpy.typing import NDArray
+
+from marmix.app.findings import Caution, Contender, Findings, MissingnessFacts
+from marmix.core.notes import Note, listed, sentence
+from marmix.evaluation.joint import Range
+from marmix.evaluation.verdict import Verdict
 from marmix.inference.tables import number, p_sign
 
 DASH, MINUS, SPACE = "\u2013", "\u2212", "\u00a0"  # the space stands between a number and its unit
-VERDICTS = {"use": "Use these labels once audited", "care": "Use with care", "no": "Do not use these labels"}
+LEVELS = ("serious", "caution", "note")
 
 
 def percent(share: float | None, decimals: int = 0) -> str:
@@ -37,9 +34,9 @@ def share_of(part: int, total: int) -> str:
     return percent(part / total if total else None)
 
 
-def loss(value: float | None, decimals: int = 3) -> str:
+def loss(value: float | None) -> str:
     """A score with three decimals, or a dash."""
-    return DASH if value is None or value != value else f"{value:.{decimals}f}".replace("-", MINUS)
+    return DASH if value is None or value != value else f"{value:.3f}".replace("-", MINUS)
 
 
 def figure(value: float | None) -> str:
@@ -52,9 +49,7 @@ def figure(value: float | None) -> str:
     return f"{MINUS}{text}" if value < 0.0 else text
 
 
-def estimate(
-    entry: Interval, kind: str = "share", decimals: int = 0, otherwise: str = "too few labels"
-) -> tuple[str, str]:
+def estimate(entry: Range, kind: str = "share", decimals: int = 0, otherwise: str = "too uncertain") -> tuple[str, str]:
     """An estimate and its interval, as in '87 %' and '(80 to 92)'; a dash and a reason where there is no number.
 
     `kind` is "share", "count" or "loss".
@@ -72,146 +67,165 @@ def estimate(
     return text(entry.value), f"({end(entry.low)} to {end(entry.high)})"
 
 
-def decimals_of(scoreboard: Sequence[Contender]) -> int:
-    """Decimals of the accuracies in percent: one if an interval is narrow."""
-    widths = [end.high - end.low for end in (row.accuracy for row in scoreboard) if None not in (end.low, end.high)]  # type: ignore[operator]
-    return int(min(widths, default=1.0) < 0.1)
-
-
-def wrong_labels(wrong: Interval, imputed: int) -> str:
-    """How many of the imputed labels are wrong, as a sentence; `wrong` is a number of labels."""
-    if wrong.low is None or wrong.high is None:
-        return f"How many of the {imputed:,} imputed labels are wrong cannot be told."
-    return f"About {' '.join(estimate(wrong, 'count'))} of the {imputed:,} imputed labels are wrong."
-
-
 def verdict_title(findings: Findings) -> str:
     """The verdict in a few words."""
     if findings.verdict is None:
-        return "No label is missing" if findings.labels.missing == 0 else "No verdict"
-    return VERDICTS[findings.verdict.use]
+        return "No label is missing" if findings.labels.missing == 0 else "No label could be imputed"
+    return findings.verdict.state.capitalize()
 
 
-def chance(missingness: MissingnessFacts) -> str:
-    """The p-value as a frequency."""
-    p = missingness.p_value
-    if p is None:
-        return ""
-    if p < 0.001 or missingness.at_floor:
+def missingness(it: MissingnessFacts) -> str:
+    """Whether hard rows lose their labels more often, with the p-value as a frequency."""
+    p = it.p_value
+    if p is None or it.informative is None:
+        return it.sentence
+    often = f"about {round(100.0 * p)} in 100 data sets"
+    if p < 0.001 or it.at_floor:
         often = f"fewer than 1 in {round(1.0 / max(p, 0.001)):,} data sets"
     elif p < 0.095:
         often = f"about 1 in {round(1.0 / p):,} data sets"
-    else:
-        often = f"about {round(100.0 * p)} in 100 data sets"
-    sign = f"p {p_sign(p, missingness.at_floor)}".replace(" ", SPACE)
-    return (
-        f"If missing labels had nothing to do with difficulty, {often} would show at least as strong a link ({sign})."
-    )
+    sign = f"p {p_sign(p, it.at_floor)}".replace(" ", SPACE)
+    ends = ""
+    if it.informative and it.toss_up is not None:
+        ends = f" {percent(it.toss_up)} if all classes are equally probable, {percent(it.certain)} if the class is certain."
+    return f"{it.sentence}{ends} If there were no such link, {often} would show one as strong ({sign})."
 
 
-def informative(missingness: MissingnessFacts) -> str:
-    """A few words on whether missingness is informative."""
-    if missingness.informative and missingness.doubts:
-        return "Doubtful"
-    return {True: "Yes", False: "No clear sign", None: "Not tested"}[missingness.informative]
+# Notes of a fit, in terms of the file: its columns, its classes, and the options of the program.
+
+_AUDIT = "An audit shows whether that is so."
+_SHAPE = (
+    "note",
+    "The data do not determine the shape of the missingness curve, which ran to its limit. Imputed labels are hardly affected.",
+    "link='logit' is a simpler choice.",
+)
+
+# Level, text and advice by code. Other codes are notes, worded as for users of the estimators; None: nothing to say here.
+WORDS: dict[str, tuple[str, str, str] | None] = {
+    "all-labelled": None,
+    "missing-texts": None,  # the page counts those of its rows
+    "dof-infinite": None,
+    "single-label": None,
+    "dof-lowest": (
+        "note",
+        "The columns of class {classes} have extremely heavy tails.",
+        "Look for gross outliers.",
+    ),
+    "dependent": (
+        "note",
+        "Columns {columns} are linearly dependent, or there are fewer rows than columns, so the data do not determine the model.",
+        "Drop columns with --exclude.",
+    ),
+    "collapsed": (
+        "caution",
+        "The rows of class {classes} do not vary in some direction: there are too few, or duplicates. The probabilities are "
+        "overconfident.",
+        "Try --model logistic, or drop columns with --exclude.",
+    ),
+    "shape-zero": _SHAPE,
+    "shape-infinite": _SHAPE,
+    "separated": (
+        "note",
+        "The uncertainty predicts perfectly which labels are missing, which can happen with few rows: the steepness of the "
+        "missingness curve is not determined.",
+        "",
+    ),
+    "one-sided": (
+        "caution",
+        "Labels are missing more often where {classes} is probable than the difficulty of the rows explains: they may be lost on "
+        "one side of the boundary, or because of the label itself.",
+        _AUDIT,
+    ),
+    "label-term": (
+        "caution",
+        "There are signs that labels of rows of {classes} are missing because of the label itself.",
+        f"{_AUDIT} If you know the share of a class among all rows, give it with --prevalence CLASS=SHARE.",
+    ),
+    "maxima": (
+        "note",
+        "With so few labels the model is not determined: other fits are almost as likely, and label some rows otherwise.",
+        "Label more rows.",
+    ),
+    "run-off": (
+        "note",
+        "The rows with labels are perfectly separable by the columns, so that the coefficients are not determined.",
+        "",
+    ),
+}
 
 
-def missingness_lead(missingness: MissingnessFacts) -> str:
-    """Which rows lose their labels."""
-    if missingness.informative is None:
-        lead = "It could not be tested whether hard rows lose their labels more often"
-    elif not missingness.informative:
-        lead = "There is no clear sign that hard rows lose their labels more often than easy ones"
-    elif missingness.toss_up is not None and missingness.certain is not None:
-        rows, others = ("Hard", "easy") if missingness.toss_up > missingness.certain else ("Easy", "hard")
-        lead = f"{rows} rows {'seem to ' * bool(missingness.doubts)}lose their labels more often than {others} ones"
-    else:
-        lead = "Whether a label is missing depends on how hard the row is to classify"
-    if missingness.doubts:
-        lead += ", but the model of the missingness fails its checks"
-    return f"{lead}."
+def note_cautions(notes: Iterable[Note], features: Sequence[str], classes: NDArray[Any]) -> list[Caution]:
+    """The notes as cautions, without duplicates."""
+    cautions = (_worded(note, features, classes) for note in notes)
+    return list(dict.fromkeys(caution for caution in cautions if caution is not None))
 
 
-def compared(facts: Comparison | RivalFacts) -> str:
-    """Whether a comparison is won, and by how much: modelling the missingness, or the best of the usual classifiers."""
-    is_rival = isinstance(facts, RivalFacts)
-    better = facts.better if isinstance(facts, RivalFacts) else facts.helped
-    if better is None or facts.gain is None:
-        return facts.sentence
-    if better:
-        answer = "Yes"
-    elif facts.high is not None and facts.high < 0.0:
-        answer = "No, it is worse" if is_rival else "No, it made things worse"
-    else:
-        answer = "No clear difference" if is_rival else "No clear gain"
-    gain = facts.gain
-    low, high = (facts.low, facts.high) if gain >= 0.0 else (facts.high, facts.low)
-    sign = 1.0 if gain >= 0.0 else -1.0
-    decimals = 3 if abs(gain) >= 0.01 else 4 if abs(gain) >= 0.001 else 5
-    ends = "" if low is None or high is None else f" ({loss(sign * low, decimals)} to {loss(sign * high, decimals)})"
-    than = (
-        f"that of {facts.name}, the best of the others"
-        if isinstance(facts, RivalFacts)
-        else "with missing labels ignored"
-    )
-    return f"{answer}: the log-loss is {'lower' if gain >= 0.0 else 'higher'} by {loss(abs(gain), decimals)}{ends} than {than}."
+def _worded(note: Note, features: Sequence[str], classes: NDArray[Any]) -> Caution | None:
+    if note.code not in WORDS:
+        return Caution("note", sentence(note, classes, features))
+    words = WORDS[note.code]
+    if words is None:
+        return None
+    values = dict(note.values)
+    if "columns" in values:
+        values["columns"] = listed([features[i] for i in values["columns"]])
+    if "classes" in values:
+        values["classes"] = ", ".join(repr(str(classes[k])) for k in values["classes"])
+    level, text, advice = words
+    return Caution(level, text.format(**values), advice)
 
 
-def sensitivity_lead(facts: SensitivityFacts) -> str:
-    """What follows if rows of the class are twice as likely to lose their labels."""
-    twice = nearest(facts.odds_ratio, 2.0)
-    label, likely = f"\u2018{facts.label}\u2019", f"{times(facts.odds_ratio[twice])} as likely"
-    return (
-        "The data cannot show whether, among rows that look alike, those of one class lose their labels more often. If "
-        f"{label} were {likely} to lose its label as the other classes, {percent(facts.share[twice])} of all rows would be "
-        f"{label}, and {percent(facts.changed[twice])} of the imputed labels would change."
-    )
-
-
-def nearest(values: Sequence[float], target: float) -> int:
-    """The position of the value nearest to the target."""
-    return min(range(len(values)), key=lambda i: abs(values[i] - target))
-
+# The summary in a terminal.
 
 WIDTH = 80
+_COLUMNS = (22, 22, 10, 24)  # of the scoreboard
 _CAUTIONS, _CLASSES = 5, 6  # shown; the others are in the report
 
 
 def summary_lines(findings: Findings) -> list[str]:
-    """The verdict and its reasons, the scoreboard, then the other findings and cautions, in about twenty lines."""
-    labels, data = findings.labels, findings.data
-    advice = {caution.text: caution.advice for caution in findings.cautions}
-    reasons = [] if findings.verdict is None else findings.verdict.reasons
-    lines = [] if findings.verdict is None else [f"{verdict_title(findings)}."]
-    for text in reasons:
-        lines += [_fact("-", text, 2), *([_fact("  ->", advice[text], 5)] if advice.get(text) else [])]
+    """The verdict and what to do next, the scoreboard, then the other findings and cautions, in about twenty lines."""
+    labels, data, verdict = findings.labels, findings.data, findings.verdict
+    lines = [f"{verdict_title(findings)}."] if verdict is None else verdict_lines(verdict)
     texts = labels.missing_in_words().removeprefix("Missing labels: ").removesuffix(".")
     head = f"{data.file}: {data.rows:,} rows, {labels.missing:,} without a label in '{data.label}'"
-    lines += [""] * bool(lines) + [(head + f" ({texts})" * bool(texts)).replace("\n", "\\n")]
+    lines += ["", (head + f" ({texts})" * bool(texts)).replace("\n", "\\n")]
     facts = [] if labels.votes is None else [("votes", labels.votes.sentence())]
-    facts += [
-        ("imputed", _imputed(findings)),
-        ("model", findings.model.name),
-        ("informative?", _informative(findings)),
-        ("did it help?", findings.comparison.sentence),
-    ]
-    others = [caution for caution in findings.cautions if caution.text not in reasons]
-    facts += [(caution.level, f"{caution.text} {caution.advice}".strip()) for caution in others[:_CAUTIONS]]
-    if len(others) > _CAUTIONS:
-        facts.append(("", f"and {len(others) - _CAUTIONS} more, in the report"))
+    facts += [("imputed", _imputed(findings)), ("model", findings.model.name)]
+    facts += [(one.level, f"{one.text} {one.advice}".strip()) for one in findings.cautions[:_CAUTIONS]]
+    if len(findings.cautions) > _CAUTIONS:
+        facts.append(("", f"and {len(findings.cautions) - _CAUTIONS} more, in the report"))
     return lines + [_fact(name, text) for name, text in facts] + _scoreboard(findings)
 
 
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """The verdict, and what to do next."""
+    lines = [
+        f"{verdict.state.capitalize()}.",
+        fill(verdict.sentence, WIDTH, initial_indent="  ", subsequent_indent="  "),
+    ]
+    lines += [_fact("-", text, 2) for text in verdict.reasons]
+    doing = fill(f"Next: {verdict.next[:1].lower()}{verdict.next[1:]}{':' if verdict.command else '.'}", WIDTH)
+    return [*lines, "", doing, *[f"  {verdict.command}"] * bool(verdict.command)]
+
+
+def scores(row: Contender, imputed: int) -> list[tuple[str, str]]:
+    """The cells of a contender on the scoreboard: wrong labels, estimated and claimed, or the accuracy; and the log-loss."""
+    claimed = ("\u2013" if row.claimed_wrong is None else f"{row.claimed_wrong:,.0f}", "")
+    wrong = [estimate(row.wrong, "count"), claimed] if imputed else [(percent(row.claimed_accuracy, 1), "")]
+    return [*wrong, estimate(row.log_loss, "loss")]
+
+
+def scoreboard_head(imputed: int) -> list[str]:
+    """The heads of these columns."""
+    return [*(["wrong labels", "claimed"] if imputed else ["accuracy"]), "log-loss"]
+
+
 def _scoreboard(findings: Findings) -> list[str]:
-    """Wrong labels and accuracy of the classifiers, and the accuracy claimed by the labelled rows alone."""
-    if not findings.scoreboard:
-        return []
-    missing = "too few labels" if findings.labels.imputed else "none imputed"
-    rows = [("", "wrong labels", "accuracy", "claimed")]
-    for row in findings.scoreboard:
-        wrong, right = estimate(row.wrong, "count", 0, missing), estimate(row.accuracy, "share", 1)
-        rows.append((row.name, " ".join(wrong), " ".join(right), percent(row.claimed_accuracy, 1)))
-    return ["", *(f"  {a:<21}{b:<24}{c:<24}{d}".rstrip().replace(SPACE, " ") for a, b, c, d in rows)]
+    imputed = findings.labels.imputed
+    rows = [["", *scoreboard_head(imputed)]]
+    rows += [[row.name, *(" ".join(cell) for cell in scores(row, imputed))] for row in findings.scoreboard]
+    lines = ["  " + "".join(f"{cell:<{width}}" for cell, width in zip(row, _COLUMNS, strict=False)) for row in rows]
+    return ["", *(line.rstrip().replace(SPACE, " ") for line in lines)] if findings.scoreboard else []
 
 
 def _imputed(findings: Findings) -> str:
@@ -220,19 +234,6 @@ def _imputed(findings: Findings) -> str:
     parts += ["..."] * (len(labels.classes) > _CLASSES)
     unfilled = f"; {labels.unfilled:,} not, because features are missing" if labels.unfilled else ""
     return f"{labels.imputed:,} ({', '.join(parts)}){unfilled}"
-
-
-def _informative(findings: Findings) -> str:
-    facts = findings.missingness
-    p = "" if facts.p_value is None else f" ({facts.test}, p {p_sign(facts.p_value, facts.at_floor)})"
-    ends = ""
-    if facts.informative and facts.toss_up is not None and facts.certain is not None:
-        ends = (
-            f" P(label missing) is {facts.toss_up:.2f} if all classes are equally probable, {facts.certain:.2f} if the class is "
-            "certain."
-        )
-    word = {True: "doubtful. " if facts.doubts else "yes. ", False: "no. ", None: ""}[facts.informative]
-    return word + facts.sentence.removesuffix(".") + p + "." + ends
 
 
 def _fact(name: str, text: str, width: int = 14) -> str:

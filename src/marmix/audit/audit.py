@@ -16,6 +16,7 @@ from marmix.audit.draw import Places, draw, strata_of
 from marmix.audit.intervals import Estimate, Sample, ratio, share, total
 from marmix.audit.learning import learn
 from marmix.core.labels import label_shares, most_voted
+from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
 
 _CONTRADICTED = 0.05  # weight of "no change" below which the audit contradicts the model
 
@@ -53,6 +54,8 @@ class AuditResult:
         The classifier after learning.
     n_audited, n_missing : int
         Rows of the audit, and rows whose label was missing.
+    verdict : Verdict
+        Whether the labels are verified, and what to do next.
 
     See Also
     --------
@@ -73,6 +76,7 @@ class AuditResult:
     class 1: precision 78.6 % (50.9 to 94.6), recall 79.5 % (58.6 to 94.1), share 47.5 % (31.4 to 64.0)
     The audit does not contradict the model: the weight of "no change" is 0.85.
     After learning, wrong among the other 317: 64 (22 to 132)
+    Not verified: Label the hardest rows and fit again, or more rows that chance draws: audit.extend(20)
     """
 
     wrong: Estimate
@@ -85,6 +89,7 @@ class AuditResult:
     classifier: AuditedClassifier
     n_audited: int
     n_missing: int
+    verdict: Verdict
 
     def __str__(self) -> str:
         def count(estimate: Estimate) -> str:
@@ -106,6 +111,7 @@ class AuditResult:
             f"The audit {'contradicts' if self.contradicted else 'does not contradict'} the model: "
             f'the weight of "no change" is {self.no_change:.2g}.',
             f"After learning, wrong among the other {self.n_missing - self.n_audited:,}: {count(self.remaining)}",
+            f"{self.verdict.state.capitalize()}: {self.verdict.doing}",
         ]
         return "\n".join(lines)
 
@@ -134,6 +140,8 @@ class Audit:
     half_width : float or None, default=None
         In place of n: half the width of the interval for the share of wrong labels. The number of rows is that which gives it
         if the probabilities of clf are right.
+    accept : float, default=0.1
+        Share of wrong labels that you accept; see `AuditResult.verdict`.
     confidence : {"fixed", "sequence"}, default="fixed"
         "fixed": intervals for a number of rows that does not depend on their labels, beyond how wide the interval is.
         "sequence": wider ones that are right at every look, even if you stop once you like the result.
@@ -176,12 +184,13 @@ class Audit:
         n: int = 30,
         *,
         half_width: float | None = None,
+        accept: float = ACCEPT,
         confidence: Literal["fixed", "sequence"] = "fixed",
         random_state: int = 0,
     ):
         if confidence not in ("fixed", "sequence"):
             raise ValueError(f"confidence={confidence!r} is not 'fixed' or 'sequence'.")
-        self.clf, self.confidence, self.random_state = clf, confidence, random_state
+        self.clf, self.accept, self.confidence, self.random_state = clf, accept, confidence, random_state
         proba, given = unlabelled_proba(clf, X), label_shares(y, clf.classes_)
         if proba.shape != given.shape:
             raise ValueError(f"clf gives probabilities of shape {proba.shape}, and y is of shape {given.shape}.")
@@ -289,22 +298,25 @@ class Audit:
                 ratio(right, self._sample(of_class, ~called), sequence),
                 share(self._sample(of_class), sequence),
             )
-        no_change = float(learnt.weights[0])
+        no_change, n = float(learnt.weights[0]), len(audited)
+        remaining = Estimate(
+            float((still.expected * (1.0 - still.n / still.N)).sum()), after.low - known, after.high - known - unknown
+        )
+        contradicted, accept, more = no_change < _CONTRADICTED, self.accept, "audit.extend({})".format
         return AuditResult(
             wrong=wrong,
             accuracy=Estimate(1.0 - wrong.value / N, 1.0 - wrong.high / N, 1.0 - wrong.low / N),
             classes=classes,
             no_change=no_change,
-            contradicted=no_change < _CONTRADICTED,
+            contradicted=contradicted,
             transduction=self.clf.classes_[codes],
-            remaining=Estimate(
-                float((still.expected * (1.0 - still.n / still.N)).sum()),
-                after.low - known,
-                after.high - known - unknown,
-            ),
+            remaining=remaining,
             classifier=AuditedClassifier(self.clf, learnt, N / len(codes)),
-            n_audited=len(audited),
+            n_audited=n,
             n_missing=N,
+            verdict=verdict_after(
+                wrong, remaining, N, N - n, labelled=n, contradicted=contradicted, accept=accept, audit=more
+            ),
         )
 
     def half_widths(self) -> list[float]:
@@ -337,6 +349,7 @@ class Audit:
             "marmix": version("marmix"),
             "seed": self.random_state,
             "confidence": self.confidence,
+            "accept": self.accept,
             "classes": self.clf.classes_.tolist(),
             "n": len(self._codes),
             "predictions": self._predicted.tolist(),
@@ -363,7 +376,8 @@ class Audit:
         Audit
         """
         plan = json.loads(Path(path).read_text(encoding="utf-8"))
-        audit = cls(clf, X, y, 1, confidence=plan["confidence"], random_state=plan["seed"])
+        accept = plan.get("accept", ACCEPT)
+        audit = cls(clf, X, y, 1, accept=accept, confidence=plan["confidence"], random_state=plan["seed"])
         audit._drawn = np.minimum(np.searchsorted(audit._missing, plan["rows"]), len(audit._missing) - 1)
         audit._stratum = np.array(plan["strata"])
         audit._labels = np.array(plan["labels"]).reshape(-1, len(clf.classes_))

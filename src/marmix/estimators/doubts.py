@@ -31,7 +31,6 @@ from marmix.fitting import Fit, Objective, starts
 from marmix.fitting.restarts import Search, fit_mixture
 
 CODES = ("one-sided", "label-term")  # of the notes
-BUT = " But checks of the mechanism fail (see notes_), so this estimate may be wrong."
 _LEVEL, _LEAST_ODDS = 1e-3, 2.0
 _MOST_ROWS = 5000  # for the fits of `label_term`
 _FEWEST = 5  # labelled rows of a class

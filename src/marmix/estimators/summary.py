@@ -210,7 +210,9 @@ def _of_choice(choice: Any) -> Table:
         plain = f"{score.plain:.3f} over the {score.n_labelled:,} labelled rows alone"
         low, high = score.interval
         facts.append(("log-loss", f"{score.value:.3f}, 95 % interval {low:.3f} to {high:.3f} ({plain})"))
-    notes = [choice.verdict_, *(note for note in choice.notes_ if note != choice.verdict_)]
+    verdict, gain = choice.verdict_, choice.comparison_
+    notes = [] if verdict is None else [f"{verdict.state.capitalize()}. {verdict.sentence}"]
+    notes += [*([] if gain is None else [gain.sentence()]), *choice.notes_]
     if score is not None:
         notes.append("Scores are cross-validated estimates for all rows, labelled or not.")
     if len(order) > _CANDIDATES:

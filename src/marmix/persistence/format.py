@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from marmix.persistence.checks import ContainerError
 
-FORMAT_VERSION = 3  # 1, of marmix 0.1, had notes as sentences; 2 had values that follow from others
+FORMAT_VERSION = (
+    4  # 1, of marmix 0.1, had notes as sentences; 2 values that follow from others; 3 a sentence as verdict
+)
 
 MOST_TEXT = 2**24  # characters in an array of text, whose items are padded to the longest
 

@@ -34,6 +34,8 @@ from marmix.estimators import (
 )
 from marmix.estimators.validation import MOST_FEATURES
 from marmix.evaluation import Score
+from marmix.evaluation.joint import Range
+from marmix.evaluation.verdict import STATES, Verdict
 from marmix.persistence.checks import (
     Check,
     ContainerError,
@@ -189,11 +191,28 @@ _MODEL: dict[str, Check] = {  # of every FittedModel, besides those in its Score
 }
 
 
+def _verdict(value: Any, sizes: dict[str, int]) -> Verdict | None:
+    """A verdict; before version 4 of the format it was a sentence."""
+    return None if value is None or isinstance(value, str) else _VERDICT(value, sizes)
+
+
 def _numbers(kind: type) -> Check:
     """None, or a record of numbers."""
     return optional(lambda value, sizes: kind(**by_name(real)(value, sizes)))
 
 
+_RANGE = Record(Range, dict.fromkeys(Range._fields, optional(number)))
+_VERDICT = Record(
+    Verdict,
+    {
+        "state": among(STATES),
+        **dict.fromkeys(("sentence", "next", "command"), text),
+        "reasons": each(text),
+        "of": whole,
+        **dict.fromkeys(("wrong", "hidden"), _RANGE),
+        "accept": number,
+    },
+)
 ATTRIBUTES: dict[type, dict[str, Check]] = {  # of estimators that are no FittedModel
     StandardScaler: {
         "n_features_in_": length("d"),
@@ -221,7 +240,7 @@ ATTRIBUTES: dict[type, dict[str, Check]] = {  # of estimators that are no Fitted
         **dict.fromkeys(("score_", "independent_score_"), _numbers(Score)),
         **dict.fromkeys(("comparison_", "rival_comparison_"), _numbers(Gain)),
         "overlap_": _numbers(Overlap),
-        "verdict_": text,
+        "verdict_": _verdict,
         "note_records_": each(_note),
     },
 }

@@ -127,8 +127,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         far these may be off (see `posterior_`), and the sampling of the rows.
     comparison_ : Gain or None
         That log-loss with (`with_it`) and `without` the candidates that model the missingness, the difference `gain`, its
-        `stderr` and 95 % `interval`. For method="pick", the best candidate of each kind. None if all candidates, or none, model
-        it.
+        `stderr` and 95 % `interval`; `comparison_.sentence()` says it, and declines if more than a fifth of the rows have
+        practically no chance of a label. For method="pick", the best candidate of each kind. None if all candidates, or none,
+        model it.
     rival_comparison_ : Gain or None
         The same for the average and the best rival.
     independent_score_ : Score or None
@@ -138,9 +139,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     overlap_ : Overlap or None
         How well labelled rows represent the unlabelled ones: the share `no_chance` of rows with practically no chance of a label,
         and the effective number `n_effective` of labelled rows that stand for the unlabelled ones.
-    verdict_ : str
-        The comparison as a sentence: does modelling the missingness help? It is declined if more than a fifth of the rows have
-        practically no chance of a label.
+    verdict_ : Verdict or None
+        Whether to use the imputed labels of the rows of the fit: how many are wrong, and if what. Without an audit it is "not
+        verified" or "do not use". None if no label was missing.
     held_out_proba_ : array of shape (n, K) or None
         Class probabilities of the training rows: held out for tested rows, otherwise from the fits to all rows. None if a
         class has a single labelled row.
@@ -185,8 +186,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     (1, 2)
     >>> max(clf.weights_, key=clf.weights_.get)    # the candidate with most evidence for it
     'modelled'
-    >>> clf.verdict_.split(" (")[0]
+    >>> clf.comparison_.sentence().split(" (")[0]
     'Modelling the missingness lowered the estimated log-loss from 0.308 to 0.214'
+    >>> clf.verdict_.state
+    'not verified'
     """
 
     selection_: Comparison

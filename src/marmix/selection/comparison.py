@@ -28,13 +28,14 @@ from marmix.engines.checks import check_finite, check_lengths, check_results, ch
 from marmix.engines.rows import encoded
 from marmix.estimators.base import entered
 from marmix.estimators.boosting import MARBoostingClassifier
-from marmix.estimators.doubts import BUT, doubtful, doubts
+from marmix.estimators.doubts import doubts
 from marmix.estimators.validation import Rule, feature_columns
 from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import JointTable
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.evaluation.scores import QUANTILE, Score, accuracy, brier, imputed_estimates, log_loss, mean_of, roc_auc
+from marmix.evaluation.verdict import Grounds, Verdict, verdict
 from marmix.selection.candidates import (
     Outcome,
     boosting_installed,
@@ -168,7 +169,7 @@ class Comparison:
     rival_comparison: Gain | None
     independent_score: Score | None
     overlap: Overlap | None
-    verdict: str
+    verdict: Verdict | None
     notes: list[Note]
     rivals: Mapping[str, Pipeline] | None = None
     rows: OfRows | None = None
@@ -306,7 +307,33 @@ def compare(
     result.results["seconds"] = np.array([sum(one.seconds for one in fit.values()) for fit in fits.values()])
     assert result.rows is not None
     rows = result.rows._replace(transduction=_transduction(result, training), labels=training.labels)
-    return replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
+    result = replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
+    return replace(result, verdict=_verdict(result, estimators))
+
+
+def _verdict(it: Comparison, estimators: Mapping[str, Pipeline]) -> Verdict | None:
+    """Whether to use the imputed labels of the rows of the fit; None if there are none."""
+    rows = it.rows
+    assert rows is not None
+    numbers, names = np.arange(len(it.classes)), it.classes.astype(str).tolist()
+    shares = label_shares(rows.labels, numbers)
+    imputed = label_shares(rows.transduction, it.classes)[~shares.any(axis=1)].sum(axis=0)
+    if not imputed.any():
+        return None
+    rival = it.rival_comparison
+    unconverged = sum(w for name, w in it.weights.items() if not getattr(estimators[name][-1], "converged_", True))
+    grounds = Grounds(
+        given=dict(zip(names, shares.sum(axis=0).tolist(), strict=True)),
+        imputed=dict(zip(names, imputed.tolist(), strict=True)),
+        audit="marmix.Audit(clf, X, y, n={})".format,
+        log_loss=0.0 if it.score is None else it.score.value,
+        guessing=float(np.log(len(numbers))),
+        scored=it.joint is not None,
+        converged=unconverged <= 0.5,
+        no_chance=0.0 if it.overlap is None else it.overlap.no_chance,
+        rival="a classifier of `results_`" if rival is not None and rival.clear_loss else "",
+    )
+    return verdict(grounds if it.joint is None else grounds.with_table(it.joint))
 
 
 def _seconds(settings: Any) -> float:
@@ -649,7 +676,9 @@ def _judged(
             name: class_offsets(values_of(pipeline, "unlabelled_proba", X[without]), expected, weight)
             for name, pipeline in estimators.items()
         }
-    fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "independent_score", "overlap"))
+    fields: dict[str, Any] = dict.fromkeys(
+        ("score", "comparison", "rival_comparison", "independent_score", "overlap", "verdict")
+    )
     fields |= {"n_features": X.shape[1], "features": training.features, "classes": training.classes}
     fields |= {"preparation": training.preparation}
     fields |= {"estimators": estimators, "prior_offset": offsets, "results": results, "notes": notes}
@@ -657,9 +686,7 @@ def _judged(
         notes.append(Note("single-label"))
         results["weight"] = np.append(np.full(C, 1.0 / C), np.zeros(rivals))
         fields["weights"] = dict.fromkeys(estimators, 1.0 / C)
-        rows = OfRows(is_tested, _missing_rate(training, estimators))
-        result = Comparison(**fields, verdict="", rows=rows)
-        return replace(result, verdict=result.sentences[-1])
+        return Comparison(**fields, rows=OfRows(is_tested, _missing_rate(training, estimators)))
     probas = np.array([*by_name.values()])
     weighed = _weighed(training, estimators, probas, folds, check=expected is None)
     notes += weighed.notes
@@ -689,10 +716,8 @@ def _judged(
         fields["rival_comparison"] = judge.gain(pool, probas[C + results["log_loss"][C:].argmin()])
     results["weight"] = np.append(weights, np.zeros(rivals))
     fields["weights"] = dict(zip(estimators, weights.tolist(), strict=True))
-    fields["verdict"] = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
     if pair is not None:
-        gain = fields["comparison"] = judge.gain(*pair)
-        fields["verdict"] = gain.sentence() + BUT * (gain.clear and doubtful(notes))
+        fields["comparison"] = judge.gain(*pair)
     held_out = dict(zip(by_name, probas, strict=True))
     missing_proba = np.minimum(weighed.missing, Q_MAX)
     return Comparison(**fields, rows=OfRows(is_tested, missing_proba, pool, tau, judge.posterior, probas=held_out))

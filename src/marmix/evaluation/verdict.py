@@ -1,0 +1,257 @@
+"""Whether to use imputed labels: verified by an audit, not verified, or not to be used."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+
+from marmix.evaluation.joint import JointTable, Range
+
+VERIFIED, NOT_VERIFIED, DO_NOT_USE = STATES = ("verified", "not verified", "do not use")
+ACCEPT = 0.10  # share of wrong labels that is accepted by default
+ROWS = 20  # of a first audit
+DIFFERENT = 0.20  # total variation between the classes of given and of imputed labels from which an audit comes first
+TOO_FEW, FEW = 5, 20  # labels of a class
+NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
+UNKNOWN = Range(None, None, None)
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """Whether to use imputed labels; as text, the state and its reasons.
+
+    Attributes
+    ----------
+    state : {"verified", "not verified", "do not use"}
+        "verified" after an audit whose upper limit of wrong labels is within the accepted share.
+    sentence : str
+        How many labels are wrong, and under which condition.
+    reasons : list of str
+        What else speaks against using them.
+    next : str
+        What to do.
+    command : str
+        The command or code that does it, or "".
+    of : int
+        Number of imputed labels.
+    wrong : Range
+        How many of them are wrong, with its 95 % interval: after an audit whatever hid the labels, without one if labels are
+        missing because of the features. None in place of numbers if the labels say too little.
+    hidden : Range
+        Without an audit the same, also if a hidden reason makes rows of any class lose their labels up to three times as often.
+    accept : float
+        The accepted share of wrong labels.
+
+    See Also
+    --------
+    marmix.MARClassifierCV : has one without an audit, `verdict_`.
+    marmix.AuditResult : has one that rests on an audit.
+    """
+
+    state: str
+    sentence: str
+    reasons: list[str]
+    next: str
+    command: str
+    of: int
+    wrong: Range
+    hidden: Range
+    accept: float
+
+    @property
+    def doing(self) -> str:
+        """What to do, with the command."""
+        return f"{self.next}: {self.command}" if self.command else f"{self.next}."
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.state.capitalize()}. {self.sentence}", *self.reasons, self.doing])
+
+
+class Grounds(NamedTuple):
+    """What a verdict without an audit rests on."""
+
+    given: Mapping[str, float]  # labels of each class
+    imputed: Mapping[str, float]
+    audit: Callable[[int], str]  # the command that draws so many rows
+    wrong: Range = UNKNOWN
+    hidden: Range = UNKNOWN
+    frequent: str = ""  # the most frequent class of the unlabelled rows
+    most: float = 0.0  # their number
+    log_loss: float = 0.0
+    guessing: float = float("inf")  # the log-loss of equal probabilities
+    scored: bool = True  # whether rows were held out
+    converged: bool = True
+    no_chance: float = 0.0  # share of the rows with practically no chance of a label
+    rival: str = ""  # a usual classifier that is clearly better
+    accept: float = ACCEPT
+
+    def with_table(self, table: JointTable) -> "Grounds":
+        """These grounds with the numbers of wrong labels in a table."""
+        of_class = table.confusion().sum(axis=1)
+        k = int(of_class.argmax())
+        return self._replace(
+            wrong=table.wrong(), hidden=table.hidden(), frequent=[*self.imputed][k], most=float(of_class[k])
+        )
+
+
+def verdict(it: Grounds) -> Verdict:
+    """The verdict without an audit, which is never "verified".
+
+    Parameters
+    ----------
+    it : Grounds
+        Labels, their estimated errors, and what else is known.
+
+    Returns
+    -------
+    Verdict
+    """
+    n = round(sum(it.imputed.values()))
+    rows, difference = min(ROWS, n), _difference(it)
+    problems, reasons = _problems(it, n), [difference] if difference else []
+    if it.wrong.low is not None and it.wrong.low > it.accept * n:
+        reasons.append(
+            f"Even at best, more than the {percent(it.accept)} that you accept are wrong; an audit also corrects labels."
+        )
+    name, fewest = _fewest(it)
+    if TOO_FEW <= fewest < FEW:
+        reasons.append(f"Only {fewest:,.0f} rows are labelled {name!r}: every number here is uncertain.")
+    if it.no_chance > NO_CHANCE:
+        reasons.append(
+            f"{100.0 * it.no_chance:.0f} % of the rows have hardly a chance of a label: nothing checks what is imputed there."
+        )
+    if it.rival:
+        reasons.append(f"A usual classifier of the labelled rows alone, {it.rival}, is clearly better here.")
+    sentence = f"How many of the {n:,} imputed labels are wrong cannot be told."
+    if it.wrong.value is not None:
+        sentence = (
+            f"If labels are missing only because rows are hard, about {counts(it.wrong)} of the {n:,} imputed labels are wrong; "
+            f"if rows of some class are up to three times as likely to lose their label, {it.hidden.low:,.0f} to "
+            f"{it.hidden.high:,.0f}. Nothing in the data can show which is so; {rows} labelled rows can."
+        )
+    state, doing, command = NOT_VERIFIED, f"Label {rows} rows that chance draws", it.audit(rows)
+    if problems:
+        state, doing, command = DO_NOT_USE, problems[0][1], ""
+        reasons = [*(text for text, _ in problems), *reasons]
+    elif difference:
+        doing = f"Before anything else, label {rows} rows that chance draws"
+    return Verdict(state, sentence, reasons, doing, command, n, it.wrong, it.hidden, it.accept)
+
+
+def verdict_after(
+    before: tuple[float, float, float],
+    after: tuple[float, float, float],
+    of: int,
+    left: int,
+    *,
+    labelled: int,
+    contradicted: bool,
+    accept: float = ACCEPT,
+    audit: Callable[[int], str],
+) -> Verdict:
+    """The verdict that rests on an audit.
+
+    Parameters
+    ----------
+    before, after : value, low and high
+        Number of wrong labels among all imputed ones before the audit, and after learning from it among those not audited.
+    of, left : int
+        How many labels these are.
+    labelled : int
+        Rows of the audit.
+    contradicted : bool
+        Whether the audit contradicts the model.
+    accept : float
+        Share of wrong labels that is accepted.
+    audit : callable
+        The command that draws so many rows.
+
+    Returns
+    -------
+    Verdict
+        "verified" if the upper limit is accepted; "do not use" if the lower limit is not, or if the audit contradicts the model
+        and learning from it did not help; otherwise "not verified".
+    """
+    value, low, high = after
+    limit = accept * left
+    sentence = "Every row was labelled."
+    if left:
+        sentence = (
+            f"{labelled:,} rows drawn by chance were labelled. Of the other {left:,} imputed labels about {counts(after)} are "
+            f"wrong, whatever hid them; you accept {limit:,.0f} ({percent(accept)})."
+        )
+    reasons = [
+        f"The audit {'contradicts' if contradicted else 'does not contradict'} the model: before it, about {counts(before)} of "
+        f"the {of:,} imputed labels were wrong."
+    ]
+    if high <= limit:
+        state, doing, command = VERIFIED, "Use these labels", ""
+    elif low > limit or (contradicted and value * of >= before[0] * left):
+        state, doing, command = DO_NOT_USE, "Label the hardest rows and fit again, or accept more wrong labels", ""
+    else:
+        state, more = NOT_VERIFIED, min(max(rows_needed(value / left, accept) - labelled, 10), left)
+        doing, command = f"Label about {more:,} more rows that chance draws, to know whether that is so", audit(more)
+        if value > limit:
+            doing, command = "Label the hardest rows and fit again, or more rows that chance draws", audit(ROWS)
+    return Verdict(state, sentence, reasons, doing, command, left, Range(*after), UNKNOWN, accept)
+
+
+def rows_needed(share: float, accept: float) -> int:
+    """Rows to audit so that a share of wrong labels has an upper limit (Clopper-Pearson, 97.5 %) that is accepted."""
+    k = np.arange(10, 5001, 10)
+    x = np.ceil(share * k)
+    enough = betaincinv(x + 1, np.maximum(k - x, 1e-9), 0.975) <= accept
+    return int(k[enough.argmax()] if enough.any() else k[-1])
+
+
+def counts(it: tuple[float | None, float | None, float | None]) -> str:
+    """A number of labels and its interval, as in "131 (94 to 206)"."""
+    return "{:,.0f} ({:,.0f} to {:,.0f})".format(*it)
+
+
+def percent(share: float) -> str:
+    """A share in percent."""
+    return f"{100.0 * share:.3g} %"
+
+
+def _fewest(it: Grounds) -> tuple[str, float]:
+    """The class with the fewest labels, and how many these are."""
+    return min(it.given.items(), key=lambda item: item[1])
+
+
+def _difference(it: Grounds) -> str:
+    """A sentence if given and imputed labels are of very different classes."""
+    given, imputed = (np.array([*part.values()]) / max(sum(part.values()), 1.0) for part in (it.given, it.imputed))
+    if 0.5 * np.abs(given - imputed).sum() < DIFFERENT:
+        return ""
+    k = int(np.abs(given - imputed).argmax())
+    before, after = 100.0 * given[k], 100.0 * imputed[k]
+    return (
+        f"{before:.0f} % of the given and {after:.0f} % of the imputed labels are {[*it.given][k]!r}. So large a difference "
+        "often means that labels are missing because of the class itself."
+    )
+
+
+def _problems(it: Grounds, n: int) -> list[tuple[str, str]]:
+    """Why labels should not be used, and what to do about it, without an audit."""
+    (name, fewest), wrong, problems = _fewest(it), it.wrong, []
+    if fewest < TOO_FEW:
+        text = f"Only {fewest:,.0f} rows are labelled {name!r}" if fewest else f"No complete row is labelled {name!r}"
+        problems.append((f"{text}.", f"Label more rows until every class has {FEW} labels"))
+    if not it.converged:
+        problems.append(("The fit did not converge.", "Try a simpler model or fewer features"))
+    if not it.scored:
+        problems.append(("A class has a single labelled row, so no label could be checked.", "Label more rows"))
+    elif wrong.value is None or wrong.low is None:
+        problems.append(("The given labels say too little about the imputed ones.", "Label more rows"))
+    elif wrong.low > 0.5 * n:
+        problems.append(("Even at best, more than half of the imputed labels are wrong.", "Label more rows"))
+    elif wrong.value > max(it.accept * n, n - it.most):
+        text = f"Calling every one of these rows {it.frequent!r} would get fewer of them wrong."
+        problems.append((text, "Label more rows, or use the probabilities to rank the rows"))
+    if it.log_loss > it.guessing:
+        text = f"The log-loss, {it.log_loss:.3f}, is worse than that of equal probabilities, {it.guessing:.3f}."
+        problems.append((text, "Try another model or other features"))
+    return problems
