@@ -561,15 +561,15 @@ def _identity(column: Column) -> str:
 
 def _leak(column: Column, labels: Labels) -> str:
     """The rest of a sentence if a column repeats the label, or tells by empty cells or its mode whether there is one."""
-    labelled = labels.codes >= 0
+    labelled, K = labels.codes >= 0, len(labels.classes)
     totals = np.bincount(labelled, minlength=2)
-    if totals[1] >= _LEAST and labels.shares is None and not column.missing[labelled].any():
-        pairs = np.unique(np.column_stack([column.values, labels.codes])[labelled], axis=0)
-        if len(pairs) == len(np.unique(pairs[:, 0])) == len(np.unique(pairs[:, 1])):
+    values, counts = np.unique(column.values[column.filled], return_counts=True)
+    if len(values) == K and labels.shares is None and totals[1] >= _LEAST and not column.missing[labelled].any():
+        both = np.searchsorted(values, column.values[labelled]) * K + labels.codes[labelled]
+        if len(np.unique(both)) == K == len(np.unique(both // K)):
             return "repeats the label"
     if totals.min() < _LEAST / 2:
         return ""
-    values, counts = np.unique(column.values[column.filled], return_counts=True)
     mode = values[counts.argmax()]
     word = shown(column.levels[int(mode)] if column.levels else f"{mode:g}")
     for what, which in (("empty", column.missing), (word, column.values == mode)):
