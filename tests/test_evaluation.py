@@ -12,14 +12,17 @@ from sklearn.preprocessing import StandardScaler
 from marmix import LabelledRows, MARLogisticRegression, evaluation
 from marmix.core.labels import label_shares
 from marmix.evaluation import PartialLabelKFold, StratifiedPartialLabelKFold, population_scorer
-from marmix.evaluation.pseudo_labels import DOUBT, UncertainPosterior, representation
+from marmix.evaluation.pseudo_labels import UncertainPosterior
 
 SCORES = {name: function for name, (function, _) in evaluation.scorer.SCORES.items()}
 
 
-def uncertain(proba, z, *args):
-    """`UncertainPosterior` from labels that are -1 where missing."""
-    return UncertainPosterior.of(proba, label_shares(z, np.arange(proba.shape[1])), *args)
+def uncertain(proba, z, other=None, **kwargs):
+    """`UncertainPosterior` from labels that are -1 where missing, of a classifier or of its average with another."""
+    if other is not None:
+        kwargs |= {"members": [proba, other], "shares": [0.6, 0.4]}
+        proba = 0.6 * proba + 0.4 * other
+    return UncertainPosterior.of(proba, label_shares(z, np.arange(proba.shape[1])), **kwargs)
 
 
 def population(n, rng):
@@ -193,7 +196,7 @@ def test_intervals_contain_the_score_and_lie_in_its_range(name):
         z, p, other, q, _ = uncertain_rows(60, n_classes)
         sure = np.where(z[:, None] < 0, p, np.eye(n_classes)[z] * 0.999 + 0.001 / n_classes)
         for proba in (p, sure):
-            for posterior in (None, uncertain(p, z, q, [other])):
+            for posterior in (None, uncertain(p, z, other)):
                 score = getattr(evaluation, name)(z, proba, q, classes=range(n_classes), posterior=posterior)
                 low, high = score.interval
                 assert 0.0 <= low <= score.value <= high <= score.most
@@ -211,12 +214,12 @@ def test_intervals_contain_the_score_and_lie_in_its_range(name):
 @pytest.mark.parametrize("name", ["log_loss", "brier", "accuracy", "roc_auc"])
 def test_the_error_includes_that_of_the_posteriors_unless_every_row_is_labelled(name):
     z, p, other, q, _ = uncertain_rows()
-    posterior = uncertain(p, z, q, [other])
+    posterior = uncertain(p, z, other)
     score = getattr(evaluation, name)(z, p, q, classes=range(3), posterior=posterior)
     taken_as_known = getattr(evaluation, name)(z, p, q, classes=range(3), posterior=posterior.central)
     assert score.stderr > 1.05 * taken_as_known.stderr
     z[z < 0] = 1
-    every = uncertain(p, z, np.zeros(len(z)), [other])
+    every = uncertain(p, z, other)
     score = getattr(evaluation, name)(z, p, np.zeros(len(z)), classes=range(3), posterior=every)
     assert (score.value, score.stderr) == pytest.approx((score.plain, score.plain_stderr))
 
@@ -228,103 +231,68 @@ def test_errors_do_not_depend_on_the_order_of_rows_or_classes():
     results = []
     for labels, columns, order in ((z, slice(None), slice(None)), (z, slice(None), rows), (codes, turned, slice(None))):
         proba, rival = p[order][:, columns], other[order][:, columns]
-        posterior = uncertain(proba, labels[order], q[order], [rival])
+        posterior = uncertain(proba, labels[order], rival)
         score = evaluation.log_loss(labels[order], proba, q[order], classes=range(3), posterior=posterior)
         results.append((score.value, score.stderr))
     assert results[1] == pytest.approx(results[0], rel=1e-9)
     assert results[2] == pytest.approx(results[0], rel=1e-9)
 
 
-def test_the_coefficients_are_most_probable_and_their_steps_the_inverse_hessian_with_the_error_of_the_fit():
-    z, p, other, q, _ = uncertain_rows(80)
+def test_calibrations_have_the_covariance_of_as_many_labels_like_the_unlabelled_rows():
+    z, p, _, _, _ = uncertain_rows(80)
     counts = np.random.default_rng(2).uniform(0.5, 2.0, size=len(z))
-    posterior = uncertain(p, z, q, [other], counts)
-    weight, n_effective = representation(q, z >= 0, counts)
-    assert weight.sum() == pytest.approx(n_effective)
-    assert n_effective < np.sum(z >= 0)
-    sd = np.array([DOUBT, DOUBT, *[DOUBT / np.sqrt(2)] * 3])
+    posterior, lost, h = uncertain(p, z, counts=counts), z < 0, 1e-5
 
-    def log_density(c):
-        tau = posterior.at(np.r_[c, 0.0, 0.0, 0.0])[z >= 0]
-        return weight @ np.log(tau[np.arange(len(tau)), z[z >= 0]]) - 0.5 * np.sum((c / sd) ** 2)
+    def log_tau(c):
+        tau = p[lost] ** np.exp(c[0]) * np.exp(c[1:])
+        return np.log(tau / tau.sum(axis=1, keepdims=True))
 
-    h, unit, c = 1e-4, np.eye(5), posterior.coefficients[:5]
-    hessian = np.array(
-        [
-            [
-                sum(s * t * log_density(c + h * (s * a + t * b)) for s in (1, -1) for t in (1, -1)) / (4 * h**2)
-                for a in unit
-            ]
-            for b in unit
-        ]
-    )
-    gradient = [(log_density(c + h * a) - log_density(c - h * a)) / (2 * h) for a in unit]
-    np.testing.assert_allclose(gradient, 0.0, atol=1e-4)
-    covariance, labels = posterior.steps.T @ posterior.steps, weight @ np.eye(3)[z[z >= 0]]
-    covariance[0, 0] -= 1 / n_effective  # one unit of information per row
-    covariance[range(2, 5), range(2, 5)] -= (1 / labels + 1 / (n_effective - labels)) / posterior.classes**2
-    np.testing.assert_allclose(covariance[:5, :5], np.linalg.inv(-hessian), atol=1e-6)
-    top, top_class = p[z < 0].max(axis=1), p[z < 0].argmax(axis=1)
-    for k in range(3):
-        information = np.average((top_class == k) * top * (1 - top), weights=counts[z < 0])
-        expected = np.zeros(8)
-        expected[5 + k] = min(1.0, 1 / (n_effective * information))
-        np.testing.assert_allclose(covariance[5 + k], expected, atol=1e-12)
+    slopes = np.array([(log_tau(h * unit) - log_tau(-h * unit)) / (2 * h) for unit in np.eye(4)])
+    of_row = np.einsum("nk,ink,jnk->nij", p[lost], slopes, slopes)
+    information = counts[~lost].sum() * np.average(of_row, axis=0, weights=counts[lost])
+    np.testing.assert_allclose(posterior.steps.T @ posterior.steps, np.linalg.inv(information + np.eye(4)), atol=1e-8)
 
 
-def test_many_similar_labels_correct_the_posteriors_and_take_away_the_doubt():
-    z, p, _, q, tau = uncertain_rows(5000)
+def test_draws_are_as_far_off_as_the_pairs_say():
+    z, p, other, _, _ = uncertain_rows(1000)
+    posterior, lost, rng = uncertain(p, z, other), z < 0, np.random.default_rng(0)
 
-    def doubt(posterior):
-        changes = [(above - below)[:100] / 2 for above, below in posterior.pairs()]
-        return np.sqrt(np.sum(np.square(changes), axis=0)).mean()
+    def figures(tau):
+        return np.append(tau[lost].mean(axis=0), tau[lost].max(axis=1).mean())
 
-    many = uncertain(p, z, q)
-    error, before = (np.abs(x - tau)[z < 0].mean() for x in (many.central, p))
-    assert error < 0.25 * before
-    few = uncertain(p[:100], z[:100], q[:100])
-    z, p, _, q, _ = uncertain_rows(5000, overlap=False)
-    assert doubt(many) < 0.5 * doubt(few)
-    assert doubt(many) < 0.5 * doubt(uncertain(p, z, q))  # hard rows are hardly ever labelled
+    variance = sum(((figures(above) - figures(below)) / 2) ** 2 for above, below in posterior.pairs())
+    drawn = np.array([figures(posterior.draw(rng)) for _ in range(400)])
+    np.testing.assert_allclose(drawn.std(axis=0), np.sqrt(variance), rtol=0.25)
+    np.testing.assert_allclose(drawn.mean(axis=0), figures(posterior.central), atol=0.5 * np.sqrt(variance.max()))
+
+
+def test_an_average_of_one_is_only_as_uncertain_as_its_calibration():
+    z, p, _, _, _ = uncertain_rows()
+    one = UncertainPosterior.of(p, label_shares(z, np.arange(3)), members=[p], shares=[1.0])
+    (above, below), *rest = one.pairs()
+    np.testing.assert_allclose(above, below)
+    np.testing.assert_array_equal(rest, list(uncertain(p, z).pairs()))
 
 
 def test_a_rare_class_stays_rare():
-    z, p, _, q, _ = uncertain_rows(2000)
+    z, p, _, _, _ = uncertain_rows(2000)
     p[:, 2] *= 1e-9
     p /= p.sum(axis=1, keepdims=True)
-    for pair in uncertain(p, np.where(z == 2, -1, z), q).pairs():
+    for pair in uncertain(p, np.where(z == 2, -1, z)).pairs():
         for tau in pair:
             assert tau[:, 2].mean() < 1e-5
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_known_shares_of_the_classes_hold_in_the_centre_and_at_every_step(n_classes):
-    z, p, other, q, _ = uncertain_rows(120, n_classes)
+    z, p, other, _, _ = uncertain_rows(120, n_classes)
     shares = label_shares(z, np.arange(n_classes))
     given, rest = shares.mean(axis=0), np.mean(z < 0)
     for prior in (
         given + rest * np.arange(1, n_classes + 1) / sum(range(n_classes + 1)),
         given + rest * np.eye(n_classes)[0],
     ):
-        posterior = UncertainPosterior.of(p, shares, q, [other], prior=prior)
-        assert posterior.by_class is None
+        posterior = uncertain(p, z, other, prior=prior)
         for tau in (posterior.central, *(tau for pair in posterior.pairs() for tau in pair)):
             imputed = np.where(z[:, None] < 0, tau, shares)
             np.testing.assert_allclose(imputed.mean(axis=0), prior, atol=1e-9)
-
-
-def test_labels_drawn_by_class_leave_room_for_the_shares_of_the_features():
-    rng = np.random.default_rng(0)
-    y = rng.permutation(np.repeat([0, 1], [950, 50]))
-    x = rng.normal(size=1000) + 3.0 * y
-    z = np.full(1000, -1)
-    for k in (0, 1):
-        z[rng.choice(np.flatnonzero(y == k), 20, replace=False)] = k
-    p = 1 / (1 + np.exp(-3.0 * (x - 1.5)))  # what labels tell, half of each class
-    q = np.full(1000, 0.96)
-    shifted = uncertain(np.column_stack([1 - p, p]), z, q)
-    fair = uncertain(np.column_stack([1 - p, p]), np.where(rng.random(1000) < 0.96, -1, y), q)
-    assert p.mean() > 0.1
-    assert shifted.drawn_by_class[:, 1].mean() < 0.07
-    assert np.diff(shifted.by_class)[0] == pytest.approx(1.25 * np.log(0.05 / 0.95), rel=0.3)
-    assert fair.by_class is None or np.abs(np.diff(fair.by_class)[0]) < 0.5 * np.abs(np.diff(shifted.by_class)[0])

@@ -148,7 +148,10 @@ def state():
     return signals, list(warnings.filters), np.geterr(), sys.excepthook, list(logging.getLogger().handlers)
 import dask, joblib, pyarrow, scipy.stats, sklearn.ensemble
 before = state()
-import marmix, marmix.cli
+import marmix
+heavy = {"lightgbm", "matplotlib.pyplot", "torch", "marmix.app", "marmix.plotting"} & set(sys.modules)
+assert not heavy, heavy
+import marmix.cli
 assert state() == before
 """
 

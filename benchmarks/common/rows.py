@@ -17,7 +17,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from marmix.datasets import hide_labels
+from marmix.datasets import hide_labels, load_mammography
 
 sys.path.append(str(Path(__file__).parents[2]))  # for scripts that are run from a clone
 from paper.datasets import load_gastro, load_magic
@@ -58,6 +58,44 @@ def lesions():
     """The gastroenterology data with their true labels, or None where the file is not at hand."""
     folder = local("gastro.csv")
     return load_gastro(data_home=folder) if folder else None
+
+
+def unlabelled(name, people=3, seed=0):
+    """Features, class codes (-1 where the label is really missing) and true codes (-1 where unknown), or None without the file.
+
+    "planets", "mammograms" and "photographs" (with `people` whose votes are drawn) are files of `data/real` of `MARMIX_SHARED`.
+    Missing features are replaced by the median of their column, with an indicator; skewed ones of the planets are logarithms.
+    """
+    import pandas as pd
+
+    if name == "lesions":
+        rows = lesions()
+        return None if rows is None else (rows.data, rows.target, rows.target_true)
+    if name == "mammograms, complete":
+        rows = load_mammography()
+        return rows.data, rows.target, rows.target_true
+    folder = Path(os.environ.get("MARMIX_SHARED", "")) / "data" / "real"
+    if not folder.is_dir():
+        return None
+    if name == "planets":
+        table = pd.read_csv(folder / "koi_2013.csv")
+        X, y, truth = table.drop(columns=["kepoi_name", "label", "truth"]), table["label"], table["truth"]
+        skewed = [column for column in X if X[column].min() > 0 and X[column].max() > 20 * X[column].median()]
+        X[skewed] = np.log(X[skewed])
+    elif name == "mammograms":
+        table = pd.read_csv(folder / "mammographic_birads.csv")
+        X, y, truth = table[["age", "shape", "margin", "density"]], table["label"], table["truth"]
+    else:
+        table, rng = pd.read_csv(folder / "cifar10h_networks.csv.gz"), np.random.default_rng(seed)
+        votes = table.filter(like="votes_")
+        drawn = np.array([rng.multivariate_hypergeometric(row, people) for row in votes.to_numpy()])
+        names = np.array([column.removeprefix("votes_") for column in votes], dtype=object)
+        X, truth = np.log(table.filter(like="low_") + 1e-6), table["truth"]
+        y = pd.Series(names[drawn.argmax(axis=1)]).where(drawn.max(axis=1) == people)
+    X = pd.concat([X.fillna(X.median()), X.isna().loc[:, X.isna().any()].astype(float).add_suffix("?")], axis=1)
+    classes = np.unique(y.dropna())
+    codes = [np.where(part.isna(), -1, np.searchsorted(classes, part.fillna(classes[0]))) for part in (y, truth)]
+    return X.to_numpy(dtype=float), *codes
 
 
 def keel(name, folder=None):

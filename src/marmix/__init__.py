@@ -1,10 +1,13 @@
 """Classification when labels are missing for a reason."""
 
-from marmix.app.saved import report
+from typing import TYPE_CHECKING, Any
+
+from marmix import estimate
 from marmix.audit import Audit
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import BoundaryWarning
+from marmix.estimate.diagnosis import diagnose
 from marmix.estimators import (
     LabelledRows,
     MARBoostingClassifier,
@@ -18,6 +21,9 @@ from marmix.inference import Inference, compare, pool
 from marmix.inference.sensitivity import Sensitivity
 from marmix.persistence import load, save
 from marmix.selection.average import MARClassifierCV
+
+if TYPE_CHECKING:
+    from marmix.app.saved import report
 
 __version__ = "0.2.0"
 
@@ -37,9 +43,24 @@ __all__ = [
     "WithUnlabelled",
     "__version__",
     "compare",
+    "diagnose",
+    "estimate",
     "load",
     "pool",
     "report",
     "save",
     "votes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `report`, which needs the whole program, when it is used."""
+    if name == "report":
+        from marmix.app.saved import report
+
+        return report
+    raise AttributeError(f"module 'marmix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

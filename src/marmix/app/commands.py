@@ -17,7 +17,8 @@ from sklearn.pipeline import Pipeline
 
 from marmix import persistence
 from marmix.app import audit, demo, fit, saved
-from marmix.app.findings import Findings
+from marmix.app.diagnosing import diagnose_file
+from marmix.app.findings import Findings, finite
 from marmix.app.survey import Options
 from marmix.app.wording import WIDTH, summary_lines, verdict_lines
 from marmix.selection.candidates import KINDS
@@ -190,6 +191,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     | {"help": "for comparing models, in seconds, or as 10m or 2h"},
     "--seed": {"type": at_least(0, LARGEST_SEED), "default": 0, "metavar": "N"}
     | {"help": "of the random numbers (default: %(default)s)"},
+    "--score": {"metavar": "COLUMN", "help": "judge this column instead of a model"},
+    "--threshold": {"type": number, "metavar": "X", "help": "with --score: the test is positive from this score on"},
     "--class": {"dest": "varied", "metavar": "NAME", "help": "class to vary (default: the rarest)"},
     "--odds": {"nargs": "+", "type": log_odds, "metavar": "RATIO"}
     | {"help": "how many times as likely its rows lose their label (default: nine from 1/4 to 4)"},
@@ -306,7 +309,18 @@ def run_predict(options: argparse.Namespace) -> int:
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
-    """Score the model and print a table."""
+    """Score the model, or with --score a column of the file, and print a table."""
+    if options.score is not None:
+        if options.data is not None:
+            raise ValueError("with --score no model is needed: name the file alone.")
+        request, names = record_of(saved.Request, options), options.features
+        diagnosis, about = diagnose_file(
+            options.model, request, options.score, names, options.threshold, Progress(options.quiet)
+        )
+        print_json(finite(diagnosis.as_dict())) if options.json else print(f"{about}\n\n{diagnosis}")
+        return 0
+    if options.data is None:
+        raise ValueError("name a model and a file, or with --score the file alone.")
     evaluation = saved.evaluate_file(record_of(saved.Request, options), Progress(options.quiet))
     if options.json:
         print_json(evaluation.as_dict())
@@ -518,20 +532,36 @@ COMMANDS = {
     ),
     "evaluate": Command(
         run_evaluate,
-        "score a saved model on the labelled rows of a file",
-        "MODEL DATA [--label COLUMN] [options]",
+        "score a saved model, or any test, when some rows of a file have no label",
+        "MODEL DATA [--label COLUMN] | DATA --label COLUMN --score COLUMN [options]",
         "Compare the predictions of a saved model with the labels of a file, and print the confusion matrix and a table of "
         "scores with standard errors.\n\nIf some labels are missing, corrected scores come first: in them, rows without a label "
         "are scored by the model's probabilities, adjusted to the labels of similar rows. Scores on the file of the fit are too "
-        "good, and the output says so.",
+        "good, and the output says so.\n\nWith --score, a column of the file is judged, a test or the score of another "
+        "program: sensitivity, specificity, predictive values, likelihood ratios and AUC for all rows, beside those of labelled "
+        "rows. Labels must be missing because of the score alone, or of it and of --features.",
         [
             (
                 "Score a model on rows that it has not seen:",
                 "marmix evaluate results/model.marmix test.csv --label type",
             ),
             ("The same for other programs:", "marmix evaluate results/model.marmix test.csv --label type --json"),
+            (
+                "How good is a test, if mostly positive ones were followed up?",
+                "marmix evaluate patients.csv --label disease --score test",
+            ),
         ],
-        {**_SAVED, **_LABELS, "--json": {}, **_END},
+        {
+            "model": {"help": "model.marmix, as 'marmix fit' or marmix.save wrote it; with --score the file of data"},
+            "data": {"nargs": "?", "help": "file with the columns of the fit"},
+            **_LABELS,
+            "--score": {},
+            "--threshold": {},
+            "--features": {"help": "with --score: columns that may have decided who got a label"},
+            "--class": {"help": "with --score: the class that the test looks for (default: the second of two)"},
+            "--json": {},
+            **_END,
+        },
         _RARE,
         also=("sensitivity", "report"),
     ),

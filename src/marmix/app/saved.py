@@ -273,7 +273,7 @@ def evaluate_file(request: Request, progress: Progress) -> Evaluation:
     corrected = not labelled.all() and not np.isnan(q).any()
     if corrected:
         notes.append(_CORRECTED)
-        doubt = UncertainPosterior.of(p, label_shares(given, np.arange(len(classes))), q)
+        doubt = UncertainPosterior.of(p, label_shares(given, np.arange(len(classes))))
         scores = facts.all_scores(given, p, np.minimum(q, Q_MAX), doubt)
     else:
         scores = facts.all_scores(given, p, None)
@@ -567,5 +567,5 @@ def _other_rows(predictions: Predicted, rows: Rows, sample: Sample) -> facts.Tes
     where = f"{labelled:,} labelled rows of this file, which the model was not fitted to"
     if labelled == len(sample.z):
         return facts.TestedRows(sample.labels, proba, None, None, where)
-    doubt = UncertainPosterior.of(proba, label_shares(sample.labels, np.arange(proba.shape[1])), missing)
+    doubt = UncertainPosterior.of(proba, label_shares(sample.labels, np.arange(proba.shape[1])))
     return facts.TestedRows(sample.labels, proba, np.minimum(missing, Q_MAX), doubt, where)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -15,6 +15,7 @@ from marmix.audit.classifier import AuditedClassifier, unlabelled_proba
 from marmix.audit.draw import Places, draw, strata_of
 from marmix.audit.intervals import Estimate, Sample, ratio, share, total
 from marmix.audit.learning import learn
+from marmix.core.arrays import Array
 from marmix.core.labels import label_shares, most_voted
 from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
 
@@ -27,6 +28,40 @@ class ClassEstimates(NamedTuple):
     precision: Estimate
     recall: Estimate
     share: Estimate
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The sample behind a result, for other estimates from it (`marmix.estimate`).
+
+    Attributes
+    ----------
+    classes : array of shape (K,)
+        The classes.
+    given : array of shape (n, K)
+        Labels before the audit, as shares of the classes; zero where there was none.
+    strata : array of shape (n,)
+        Stratum of the rows whose label was missing, -1 for the others.
+    rows : array of shape (k,)
+        Positions of the audited rows whose label somebody could tell.
+    labels : array of shape (k, K)
+        Their labels.
+    untold : int
+        Number of audited rows that nobody could tell.
+    proba : array of shape (n, K)
+        Posteriors after learning; of audited rows, learnt from the others.
+    sequence : bool
+        Whether intervals must be right at every look.
+    """
+
+    classes: NDArray[Any]
+    given: Array
+    strata: Places
+    rows: Places
+    labels: Array
+    untold: int
+    proba: Array
+    sequence: bool
 
 
 @dataclass(frozen=True)
@@ -56,6 +91,8 @@ class AuditResult:
         Rows of the audit, and rows whose label was missing.
     verdict : Verdict
         Whether the labels are verified, and what to do next.
+    drawn : Drawn
+        The sample, from which `marmix.estimate` answers other questions.
 
     See Also
     --------
@@ -90,6 +127,7 @@ class AuditResult:
     n_audited: int
     n_missing: int
     verdict: Verdict
+    drawn: Drawn = field(repr=False)
 
     def __str__(self) -> str:
         def count(estimate: Estimate) -> str:
@@ -194,7 +232,7 @@ class Audit:
         proba, given = unlabelled_proba(clf, X), label_shares(y, clf.classes_)
         if proba.shape != given.shape:
             raise ValueError(f"clf gives probabilities of shape {proba.shape}, and y is of shape {given.shape}.")
-        self._codes = most_voted(given, proba)
+        self._given, self._codes = given, most_voted(given, proba)
         self._missing = np.flatnonzero(self._codes < 0)
         if not len(self._missing):
             raise ValueError("no label in y is missing: there is nothing to audit.")
@@ -303,6 +341,11 @@ class Audit:
             float((still.expected * (1.0 - still.n / still.N)).sum()), after.low - known, after.high - known - unknown
         )
         contradicted, accept, more = no_change < _CONTRADICTED, self.accept, "audit.extend({})".format
+        no_change = float(learnt.weights[0])
+        after_learning, strata = self._given.copy(), np.full(len(codes), -1)
+        after_learning[self._missing], strata[self._missing] = learnt(self._proba), self._strata
+        after_learning[self._missing[audited]] = held_out
+        told = truth >= 0
         return AuditResult(
             wrong=wrong,
             accuracy=Estimate(1.0 - wrong.value / N, 1.0 - wrong.high / N, 1.0 - wrong.low / N),
@@ -316,6 +359,16 @@ class Audit:
             n_missing=N,
             verdict=verdict_after(
                 wrong, remaining, N, N - n, labelled=n, contradicted=contradicted, accept=accept, audit=more
+            ),
+            drawn=Drawn(
+                self.clf.classes_,
+                self._given,
+                strata,
+                self._missing[audited[told]],
+                labels[told],
+                int(np.sum(~told)),
+                after_learning,
+                sequence,
             ),
         )
 

@@ -35,7 +35,7 @@ The *imputed* estimate, which `MARClassifierCV` uses for its scores, is
 
 Its tau is an `UncertainPosterior`, so its standard error says how far tau may be off. The square of this error is the
 sum of the squared error of the doubly robust estimate and of the squared changes of the estimate as tau moves by one
-standard deviation along each of its principal axes, and towards labels drawn by class.
+standard deviation in each way in which it may be off.
 
 Weights are truncated at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean if q is right (Ionides'
 rule): the bias vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``,

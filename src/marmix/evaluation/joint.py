@@ -218,9 +218,11 @@ def _range(part: Array, total: Array, level: float) -> Range:
     defined = total > 0.0
     if not defined[0] or np.mean(defined) < level:
         return Range(None, None, None)
-    shares = np.clip(part[defined] / total[defined], 0.0, 1.0)
-    value, draws = shares[0], shares[1:]
-    low, high = np.quantile(draws, [0.5 - 0.5 * level, 0.5 + 0.5 * level]) if len(draws) else (value, value)
+    value, *draws = np.clip(part[defined] / total[defined], 0.0, 1.0)
+    low = high = value
+    if draws:
+        ends = np.quantile(draws, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
+        low, high = np.clip(value + ends - np.mean(draws), 0.0, 1.0)
     if high - low > _SAYS_NOTHING:
         return Range(None, None, None)
     return Range(float(value), float(min(low, value)), float(max(high, value)))

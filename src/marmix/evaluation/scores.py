@@ -308,7 +308,11 @@ def roc_auc(
 
     def estimate(r: Array) -> tuple[float, Array]:
         total = r.sum(axis=1)
-        areas, influences = zip(*(_weighted_auc(p[:, k], r[:, k], total - r[:, k]) for k in columns), strict=True)
+        areas, influences = [], []
+        for k in columns:
+            area, positive, negative = weighted_auc(p[:, k], r[:, k], total - r[:, k])
+            areas.append(area)
+            influences.append(r[:, k] * positive + (total - r[:, k]) * negative)
         return float(np.mean(areas)), np.mean(influences, axis=0)
 
     return rows.score(estimate, 1.0)
@@ -349,8 +353,6 @@ def imputed_estimates(
     if not labelled.all():
         for above, below in posterior.pairs():
             variances += 0.25 * (imputed(above) - imputed(below)) ** 2
-        if posterior.drawn_by_class is not None:
-            variances += (imputed(posterior.drawn_by_class) - values) ** 2
     return list(zip(values.tolist(), np.sqrt(variances).tolist(), strict=True))
 
 
@@ -408,8 +410,8 @@ def _with_stderr(estimate: Estimate, r: Array) -> tuple[float, float]:
     return value, float(np.sqrt((influence**2).sum()))
 
 
-def _weighted_auc(score: Array, positive: Array, negative: Array) -> tuple[float, Array]:
-    """The area under the ROC curve of weighted rows, and the influence of each row.
+def weighted_auc(score: Array, positive: Array, negative: Array) -> tuple[float, Array, Array]:
+    """The area under the ROC curve of weighted rows, and the influence of each row as a positive and as a negative one.
 
     The squared influences sum to DeLong's variance if all weights are one.
     """
@@ -418,5 +420,4 @@ def _weighted_auc(score: Array, positive: Array, negative: Array) -> tuple[float
     below = (np.cumsum(b) - 0.5 * b) / b.sum()  # of negatives, at each distinct score
     above = 1.0 - (np.cumsum(a) - 0.5 * a) / a.sum()  # of positives
     area = float(a @ below / a.sum())
-    influence = positive * (below[rank] - area) / a.sum() + negative * (above[rank] - area) / b.sum()
-    return area, influence
+    return area, (below[rank] - area) / a.sum(), (above[rank] - area) / b.sum()

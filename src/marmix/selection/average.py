@@ -187,7 +187,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     >>> max(clf.weights_, key=clf.weights_.get)    # the candidate with most evidence for it
     'modelled'
     >>> clf.comparison_.sentence().split(" (")[0]
-    'Modelling the missingness lowered the estimated log-loss from 0.308 to 0.214'
+    'Modelling the missingness lowered the estimated log-loss from 0.263 to 0.196'
     >>> clf.verdict_.state
     'not verified'
     """

@@ -630,10 +630,11 @@ class _Judge(NamedTuple):
 
 
 def _judge(
-    training: Training, tested: NDArray[np.bool_], tau: Array, others: list[Array], missing: Array, tilt: bool
+    training: Training, tested: NDArray[np.bool_], members: Array, shares: Array, missing: Array, tilt: bool
 ) -> _Judge:
     """Posteriors and weights for scores, with untested rows as unlabelled; `tilt` if tau agrees with known class shares."""
     counts, labelled, indicator, known = training.counts, training.z >= 0, training.indicator, None
+    tau = np.einsum("c,cnk->nk", shares, members)
     if tilt:
         known = counts @ np.where(labelled[:, None], indicator, tau) / counts.sum()
     seen = labelled & tested
@@ -643,7 +644,8 @@ def _judge(
     asked = np.zeros(len(labelled), dtype=bool) if training.asked is None else training.asked
     q = 1.0 - (1.0 - np.where(asked, 0.0, np.minimum(missing, Q_MAX))) * share
     not_tested = 1.0 - (1.0 - np.where(asked, 0.5, missing)) * share
-    posterior = UncertainPosterior.of(tau, indicator, not_tested, others, counts, known)
+    used = shares > 0.0
+    posterior = UncertainPosterior.of(tau, indicator, counts, known, members[used], shares[used])
     n_effective = float(np.sum(seen)) if seen.all() else representation(not_tested, seen, counts)[1]
     no_chance = float(counts @ (missing >= NO_CHANCE) / counts.sum())
     return _Judge(indicator, q, counts, posterior, Overlap(no_chance, n_effective, int(np.sum(seen))))
@@ -703,8 +705,7 @@ def _judged(
         without_it = weighed.best(~models) if pick else weighed.without(models, probas[:C])
         pair = [mixed(with_it), mixed(without_it)]
     tau, pool = mixed(weighed.average), mixed(weights)
-    others = [*([] if pair is None else pair[1:]), *([pool] if pick else []), *probas[C:]]
-    judge = _judge(training, is_tested, tau, others, weighed.missing, expected is not None)
+    judge = _judge(training, is_tested, probas[:C], weighed.average, weighed.missing, expected is not None)
     results |= judge.scores(probas) | {"missing_log_loss": weighed.losses[:, 1]}
     fields |= {"score": judge.log_loss(pool), "overlap": judge.overlap}
     if rivals:

@@ -1,0 +1,318 @@
+r"""Shares, means, differences and regressions of partially labelled data, with intervals that hold.
+
+Imputed labels that are treated as data give intervals that are far too short, and answers from labelled rows alone are biased.
+These functions use all rows, and say what they assume. Their `source` decides:
+
+- the result of an **audit** (`marmix.Audit`): its rows were drawn by chance, so the answer holds whatever hid the labels.
+  Estimates are difference estimators: posteriors of the unlabelled rows, corrected by what the audited ones show, each weighted
+  by the inverse of the known probability with which it was drawn.
+- a fitted **classifier** of marmix: labels must be missing only because of the features. Its posteriors are predicted for rows
+  that were held out (a classifier other than `MARClassifierCV` is fitted five more times), and mixed with those of logistic
+  regressions on the features and the log-odds of the posteriors, with and without products, as held-out labels prefer: tau. The
+  probability q of a missing label is that of such a regression too, cross-fitted. Estimates are doubly robust, that is, right if
+  tau or q is; a mean is
+
+  .. math::
+
+      \frac{1}{n} \sum_i \left[ f^{\tau}_i + \frac{1 - m_i}{1 - q_i} \, (f(y_i) - f^{\tau}_i) \right], \qquad
+      f^{\tau}_i = \sum_k \tau_{ik} f(k).
+
+  Weights are trimmed as for scores (`marmix.evaluation`), and a note says so.
+- **class probabilities** (n, K) as an array, from elsewhere: they must not have seen y. Columns are the sorted labels in y.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from marmix.audit import AuditResult
+from marmix.audit.intervals import Sample, total
+from marmix.core.arrays import Array
+from marmix.estimate.designs import Design, design_of
+from marmix.estimate.equations import FAMILIES, means, regress
+from marmix.estimate.results import Answer, answer
+from marmix.evaluation.scores import QUANTILE
+from marmix.tables import Preparation
+
+__all__ = ["Answer", "difference", "mean", "regression", "share"]
+
+
+def share(source: Any, X: Any, y: Any, of: Any = None, *, finite: bool = False) -> Answer:
+    """Estimate the share of a class among all rows.
+
+    Parameters
+    ----------
+    source : classifier, AuditResult or array of shape (n, K)
+        Where what is known of the rows comes from; see `marmix.estimate`.
+    X : table or array of shape (n, d)
+        Features, as the classifier takes them.
+    y : array-like of shape (n,) or (n, K)
+        Labels, missing where -1, NaN, None or pandas.NA; or votes. For an audit, the labels before it.
+    of : object or list, default=None
+        The class, or several that count together; by default the second of two.
+    finite : bool, default=False
+        With an audit: whether the share in question is that of these rows, not of the population that they are from.
+
+    Returns
+    -------
+    Answer
+        With an audit, the interval is the melded one of its strata, which is exact with one stratum.
+
+    See Also
+    --------
+    mean, difference, regression : Other answers.
+    marmix.diagnose : How good a test is.
+
+    Examples
+    --------
+    Of 830 mammographic masses, 473 have no label because the radiologist was undecided. The biopsies say that 49 % are malignant.
+
+    >>> from marmix import Audit, MARLogisticRegression, estimate
+    >>> from marmix.datasets import load_mammography
+    >>> masses = load_mammography()
+    >>> X, y = masses.data, masses.target
+    >>> clf = MARLogisticRegression().fit(X, y)
+    >>> print("{:.0%} to {:.0%}".format(*estimate.share(clf, X, y).interval))
+    59% to 81%
+    >>> audit = Audit(clf, X, y, n=50)
+    >>> result = audit.record(masses.target_true[audit.rows])    # 50 biopsies
+    >>> print("{:.0%} to {:.0%}".format(*estimate.share(result, X, y).interval))
+    43% to 59%
+    """
+    design = design_of(source, X, y)
+    inside = _classes(design, of)
+    values, g = means(design, np.broadcast_to(inside, design.tau.shape), np.ones((len(design.tau), 1)))
+    result = answer(design, "Share", [_named(design, inside)], values, g, ["logit"], finite)
+    return _melded(result, source, inside, finite) if isinstance(source, AuditResult) else result
+
+
+def _melded(result: Answer, audit: AuditResult, inside: Array, finite: bool) -> Answer:
+    """With the value and the interval of the audit; for a population, with the variance of its sample besides."""
+    drawn, n = audit.drawn, result.n
+    counts = [
+        drawn.strata[drawn.strata >= 0],
+        drawn.strata[drawn.rows],
+        drawn.strata[drawn.rows[drawn.labels @ inside > 0.5]],
+    ]
+    N, drawn_n, x = (np.bincount(strata, minlength=drawn.strata.max() + 1) for strata in counts)
+    value, low, high = (
+        np.array(total(Sample(N, drawn_n, x, 0 * N), drawn.sequence)) + (drawn.given @ inside).sum()
+    ) / n
+    error = (
+        0.0 if finite else QUANTILE * np.sqrt(value * (1.0 - value) / n)
+    )  # of the rows as a sample of the population
+    limits = max(value - np.hypot(value - low, error), 0.0), min(value + np.hypot(high - value, error), 1.0)
+    fields = {"values": np.array([value]), "limits": np.array([limits])}
+    return Answer(**vars(result) | fields)
+
+
+def mean(source: Any, X: Any, y: Any, value: Any, *, finite: bool = False) -> Answer:
+    """Estimate the mean of a function of the label and the row.
+
+    Parameters
+    ----------
+    source, X, y, finite
+        As in `share`.
+    value : callable, dict or array of shape (n, K)
+        A function of a class and X that returns the value of each row, or one number, if that is the class; a number for each
+        class; or the values themselves.
+
+    Returns
+    -------
+    Answer
+
+    Examples
+    --------
+    >>> from marmix import MARLogisticRegression, estimate
+    >>> from marmix.datasets import load_mammography
+    >>> masses = load_mammography()
+    >>> X, y = masses.data, masses.target
+    >>> clf = MARLogisticRegression().fit(X, y)
+    >>> cost = estimate.mean(clf, X, y, {0: 100.0, 1: 20000.0})
+    >>> years = estimate.mean(clf, X, y, lambda label, X: (label == 1) * (80.0 - X[:, 0]))    # lost, if there were no cure
+    """
+    design = design_of(source, X, y)
+    f = _values(design, value, X)
+    values, g = means(design, f, np.ones((len(f), 1)))
+    return answer(design, "Mean", ["mean"], values, g, [""], finite)
+
+
+def difference(
+    source: Any, X: Any, y: Any, groups: Any, of: Any = None, *, value: Any = None, finite: bool = False
+) -> Answer:
+    """Estimate how the share of a class, or a mean, differs between groups of rows.
+
+    Parameters
+    ----------
+    source, X, y, of, finite
+        As in `share`.
+    groups : str, or array-like of shape (n,)
+        The group of each row, or the column of X that says it. With more than two groups, each is compared with the first.
+    value : callable, dict or array
+        As in `mean`; in place of `of`.
+
+    Returns
+    -------
+    Answer
+        The difference from the first group in sorted order; `facts` have the share or mean in each.
+
+    Examples
+    --------
+    >>> from marmix import MARLogisticRegression, estimate
+    >>> from marmix.datasets import load_mammography
+    >>> masses = load_mammography()
+    >>> X, y = masses.data, masses.target
+    >>> clf = MARLogisticRegression().fit(X, y)
+    >>> old = ["60 or older" if age >= 60 else "below 60" for age in X[:, 0]]
+    >>> answer = estimate.difference(clf, X, y, old)
+    >>> answer.names
+    ['below 60 - 60 or older']
+    """
+    design = design_of(source, X, y)
+    inside = None if value is not None else _classes(design, of)
+    f = _values(design, value, X) if inside is None else np.broadcast_to(inside, design.tau.shape)
+    cells = np.asarray(X[groups] if isinstance(groups, str) else groups)
+    if cells.shape != (len(f),):
+        raise ValueError(f"groups has shape {cells.shape}; one group for each of the {len(f)} rows is needed.")
+    names, place = np.unique(cells, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError("groups has a single group: there is nothing to compare.")
+    values, g = means(design, f, np.eye(len(names))[place])
+    scale = "" if inside is None else "logit"
+    parts = answer(design, "", [], values, g, [scale] * len(names), finite)
+    what = "mean" if inside is None else f"share of {_named(design, inside)}"
+    facts = tuple(
+        (f"{what}, {name}", f"{one:.4g} ({low:.4g} to {high:.4g})")
+        for name, one, (low, high) in zip(names, values, parts.limits, strict=True)
+    )
+    labels = [f"{name} - {names[0]}" for name in names[1:]]
+    contrasts = g[:, :, 1:] - g[:, :, :1]
+    return answer(
+        design,
+        "Difference",
+        labels,
+        values[1:] - values[0],
+        contrasts,
+        [""] * len(labels),
+        finite,
+        facts=facts,
+        tested=True,
+    )
+
+
+def regression(
+    source: Any, X: Any, y: Any, covariates: Any, family: str = "logistic", *, of: Any = None, response: Any = None
+) -> Answer:
+    r"""Regress the label on covariates, or something else on the label and covariates, with robust standard errors.
+
+    The coefficients solve :math:`\sum_{ik} r_{ik} z_{ik} (y_{ik} - \mu(z_{ik}' \beta)) = 0` with r_ik the weight of class k in
+    row i that the design gives. With all labels they are those of an ordinary fit, and the standard errors the sandwich's (HC0).
+
+    Parameters
+    ----------
+    source, X, y
+        As in `share`.
+    covariates : list of names, table or array of shape (n, p)
+        Columns of X by name (by number in an array), or a table of their own; an intercept is added. Columns of text become one
+        indicator for each level but the first. An empty list: the label alone.
+    family : {"logistic", "linear", "poisson"}, default="logistic"
+        Logit, identity or log of the mean. "poisson" with the label as response gives risk ratios.
+    of : object or list, default=None
+        The class that counts as one, all others as zero. By default the second of two; if the label is a covariate, each class
+        but the first has an indicator.
+    response : str, array-like of shape (n,) or None, default=None
+        The response, or the column of X that has it; the label is then a covariate. By default the label is the response.
+
+    Returns
+    -------
+    Answer
+        With a coefficient for the intercept and each covariate.
+
+    Examples
+    --------
+    >>> from marmix import MARLogisticRegression, estimate
+    >>> from marmix.datasets import load_mammography
+    >>> masses = load_mammography()
+    >>> X, y = masses.data, masses.target
+    >>> clf = MARLogisticRegression().fit(X, y)
+    >>> answer = estimate.regression(clf, X, y, [0])    # on age
+    >>> answer.names, bool(answer.interval[1, 0] > 0)
+    (['intercept', 'x0'], True)
+    """
+    if family not in FAMILIES:
+        raise ValueError(f"family={family!r} is not one of {', '.join(map(repr, FAMILIES))}.")
+    design, kind = design_of(source, X, y), FAMILIES[family]
+    n, K = design.tau.shape
+    columns, names = _covariates(covariates, X, n)
+    Z, names = np.column_stack([np.ones(n), columns])[:, None, :], ["intercept", *names]
+    if response is None:
+        inside = _classes(design, of)
+        outcome, title = inside[None, :], f"regression of {_named(design, inside)}"
+    else:
+        chosen = np.eye(K)[1:] if of is None else _classes(design, of)[None]
+        names += [f"label={_named(design, inside)}" for inside in chosen]
+        Z = np.concatenate(
+            [np.broadcast_to(Z, (n, K, Z.shape[2])), np.broadcast_to(chosen.T, (n, K, len(chosen)))], axis=2
+        )
+        given = np.asarray(X[response] if isinstance(response, str) else response, dtype=float)
+        if given.shape != (n,) or not ((given >= kind.least) & (given <= kind.most)).all():
+            raise ValueError(
+                f"response must have {n} numbers from {kind.least:g} to {kind.most:g}: transform it, or choose another family."
+            )
+        outcome, title = given[:, None], f"regression of {response if isinstance(response, str) else 'the response'}"
+    values, g = regress(design, kind, Z, outcome)
+    return answer(design, f"{family.title()} {title}", names, values, g, [""] * len(names), exp=kind.exp, tested=True)
+
+
+def _classes(design: Design, of: Any) -> Array:
+    """One for each class that counts, zero for the others, (K,)."""
+    names = design.classes.tolist()
+    if of is None:
+        if len(names) != 2:
+            raise ValueError(f"of= must name one of the classes {names}, or several.")
+        of = names[1]
+    several = of if isinstance(of, list | tuple | set | np.ndarray) else [of]
+    if unknown := [name for name in several if name not in names]:
+        raise ValueError(f"{unknown[0]!r} is not one of the classes {names}.")
+    return np.array([float(name in several) for name in names])
+
+
+def _named(design: Design, inside: Array) -> str:
+    return " or ".join(str(name) for name, one in zip(design.classes.tolist(), inside, strict=True) if one)
+
+
+def _values(design: Design, value: Any, X: Any) -> Array:
+    """The values (n, K) of a function of the class and the row."""
+    shape, names = design.tau.shape, design.classes.tolist()
+    if isinstance(value, dict):
+        if set(value) != set(names):
+            raise ValueError(f"value must have a number for each of the classes {names}.")
+        value = np.array([value[name] for name in names], dtype=float)[None, :]
+    elif callable(value):
+        value = np.column_stack([np.broadcast_to(np.asarray(value(name, X), dtype=float), shape[0]) for name in names])
+    f = np.asarray(value, dtype=float)
+    if f.ndim != 2 or not np.isfinite(f).all():
+        raise ValueError(f"value must be finite, with a column for each of the classes {names}.")
+    return np.broadcast_to(f, shape)
+
+
+def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
+    """Columns (n, p) and their names."""
+    if isinstance(covariates, list | tuple):
+        if not len(covariates):
+            return np.empty((n, 0)), []
+        covariates = (
+            X[list(covariates)] if hasattr(X, "columns") else {f"x{i}": np.asarray(X)[:, i] for i in covariates}
+        )
+    elif not hasattr(covariates, "columns"):
+        columns = np.asarray(covariates, dtype=float).reshape(n, -1)
+        covariates = {f"x{i}": column for i, column in enumerate(columns.T)}
+    by_name = {str(name): np.asarray(covariates[name]) for name in getattr(covariates, "columns", covariates)}
+    if all(column.dtype.kind in "biuf" for column in by_name.values()):
+        Z, names = np.column_stack([*by_name.values()]).astype(float), [*by_name]
+    else:
+        preparation = Preparation(impute="drop").fit(by_name)
+        Z, names = preparation.transform(by_name), preparation.get_feature_names_out().tolist()
+    if len(Z) != n or not np.isfinite(Z).all():
+        raise ValueError(f"covariates must have {n} rows without missing values: fill these in, or leave out the rows.")
+    return Z, names

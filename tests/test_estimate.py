@@ -1,0 +1,231 @@
+"""Answers from partially labelled rows."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from marmix import Audit, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, diagnose, estimate
+from marmix.cli import main
+from marmix.datasets import make_mar_mixture
+
+
+def rows(n=400, seed=0, hidden=0.6):
+    """Features, true labels, labels, and their posteriors; labels are missing because of a feature."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.standard_normal((n, 2)), rng.random(n) < 0.5])
+    tau = expit(X @ [1.5, 0.7, 0.5] - 0.5)
+    truth = (rng.random(n) < tau).astype(int)
+    missing = rng.random(n) < expit(np.log(hidden / (1 - hidden)) + X[:, 0])
+    return X, truth, np.where(missing, -1, truth), np.column_stack([1 - tau, tau])
+
+
+def audited(X, y, truth, n):
+    clf = MARLogisticRegression().fit(X, y)
+    audit = Audit(clf, X, y, n)
+    return audit.record(truth[audit.rows])
+
+
+def test_with_all_labels_the_answers_are_the_plain_ones():
+    X, truth, _, proba = rows()
+    answer = estimate.share(proba, X, truth)
+    p = truth.mean()
+    assert_allclose((answer.value, answer.stderr), (p, np.sqrt(p * (1 - p) / len(truth))))
+    assert answer.n_effective == pytest.approx(len(truth))
+    cost = estimate.mean(proba, X, truth, lambda label, X: label * X[:, 0])
+    assert_allclose(
+        (cost.value, cost.stderr), (np.mean(truth * X[:, 0]), np.std(truth * X[:, 0]) / np.sqrt(len(truth)))
+    )
+
+
+@pytest.mark.parametrize("family", ["logistic", "linear", "poisson"])
+def test_with_all_labels_a_regression_is_that_of_statsmodels(family):
+    sm = pytest.importorskip("statsmodels.api")
+    X, truth, y, proba = rows()
+    kinds = {"logistic": sm.families.Binomial(), "linear": sm.families.Gaussian(), "poisson": sm.families.Poisson()}
+    want = sm.GLM(truth, sm.add_constant(X), family=kinds[family]).fit(cov_type="HC0")
+    for source, labels in ((proba, truth), (audited(X, y, truth, len(y)), y)):  # an audit of every row is as good
+        answer = estimate.regression(source, X, labels, [0, 1, 2], family)
+        assert_allclose(answer.value, want.params, rtol=1e-6)
+        assert_allclose(answer.stderr, want.bse, rtol=1e-4)
+
+
+def test_a_label_may_be_a_covariate():
+    sm = pytest.importorskip("statsmodels.api")
+    X, truth, _, proba = rows()
+    want = sm.OLS(X[:, 0], np.column_stack([np.ones(len(X)), X[:, 1], truth])).fit(cov_type="HC0")
+    answer = estimate.regression(proba, X, truth, [1], "linear", response=X[:, 0])
+    assert answer.names == ["intercept", "x1", "label=1"]
+    assert_allclose(answer.value, want.params)
+    assert_allclose(answer.stderr, want.bse)
+
+
+def test_an_audit_of_every_row_leaves_nothing_open():
+    X, truth, y, _ = rows()
+    result = audited(X, y, truth, len(y))
+    for answer in (
+        estimate.share(result, X, y, finite=True),
+        estimate.mean(result, X, y, {0: 0.0, 1: 1.0}, finite=True),
+    ):
+        assert_allclose(answer.interval, truth.mean())
+    means = [truth[X[:, 2] == group].mean() for group in (0, 1)]
+    assert_allclose(estimate.difference(result, X, y, X[:, 2], finite=True).interval, means[1] - means[0])
+    assert estimate.share(result, X, y).interval[0] < truth.mean() < estimate.share(result, X, y).interval[1]
+
+
+def test_an_audit_gives_the_difference_estimator():
+    X, truth, y, _ = rows()
+    result = audited(X, y, truth, 40)
+    drawn, f = result.drawn, np.exp(X[:, 1])
+    expected = f * np.where(y < 0, drawn.proba[:, 1], y)
+    for h in range(drawn.strata.max() + 1):
+        seen = drawn.rows[drawn.strata[drawn.rows] == h]
+        expected[seen] += np.sum(drawn.strata == h) / len(seen) * f[seen] * (truth[seen] - drawn.proba[seen, 1])
+    answer = estimate.mean(result, X, y, lambda label, X: label * np.exp(X[:, 1]))
+    assert_allclose(answer.value, expected.mean())
+
+
+def test_shares_of_the_two_classes_mirror_each_other():
+    X, truth, y, proba = rows()
+    for source in (proba, audited(X, y, truth, 40)):
+        one, other = (estimate.share(source, X, y, of=k) for k in (1, 0))
+        assert_allclose(one.value, 1 - other.value)
+        assert_allclose(one.interval, 1 - np.array(other.interval)[::-1])
+    flipped = np.where(y < 0, -1, 1 - y)
+    assert_allclose(
+        estimate.share(proba[:, ::-1], X, flipped, of=0).interval, estimate.share(proba, X, y).interval, rtol=1e-4
+    )
+
+
+def test_a_difference_is_a_linear_regression_on_the_group():
+    X, truth, y, proba = rows()
+    for source in (proba, audited(X, y, truth, 40)):
+        difference, slope = (
+            estimate.difference(source, X, y, X[:, 2]),
+            estimate.regression(source, X, y, [2], "linear"),
+        )
+        assert_allclose(difference.value, slope.value[1])
+        assert_allclose(difference.interval, slope.interval[1])
+
+
+def test_intervals_cover_where_those_of_labelled_rows_do_not():
+    covered = []
+    for seed in range(30):
+        X, _, y, proba = rows(seed=seed)
+        known = y[y >= 0]
+        half = 1.96 * known.std() / np.sqrt(len(known))
+        low, high = estimate.share(proba, X, y).interval
+        covered.append((low < 0.4587 < high, abs(known.mean() - 0.4587) < half))  # the share in two million such rows
+    right, naive = np.sum(covered, axis=0)
+    assert right >= 26
+    assert naive < 15
+
+
+def test_every_kind_of_classifier_is_a_source():
+    data = make_mar_mixture(200, random_state=0)
+    X, y = data.data, data.target
+    candidates = {"mixture": MARGaussianMixture(), "logistic": MARLogisticRegression(link=None)}
+    for clf in (
+        MARLogisticRegression(),
+        make_pipeline(StandardScaler(), MARGaussianMixture()),
+        MARClassifierCV(estimators=candidates, cv=3),
+    ):
+        answer = estimate.share(clf.fit(X, y), X, y)
+        assert answer.interval[0] < data.target_true.mean() < answer.interval[1]
+        assert 0 < answer.n_effective < 200
+        assert "features" in str(answer)
+
+
+def test_begg_and_greenes_by_hand():
+    # 100 positive tests, 80 with a gold standard, 60 of them diseased; 900 negative tests, 90 with one, 9 diseased
+    test = np.repeat([1, 0], [100, 900])
+    y = np.repeat([1, 0, -1, 1, 0, -1], [60, 20, 20, 9, 81, 810])
+    result = diagnose(test, y)
+    positive, negative = 100 * 60 / 80, 900 * 9 / 90  # diseased
+    sensitivity, specificity = positive / (positive + negative), (900 - negative) / (1000 - positive - negative)
+    want = {
+        "prevalence": (positive + negative) / 1000,
+        "sensitivity": sensitivity,
+        "specificity": specificity,
+        "PPV": 60 / 80,
+        "NPV": 81 / 90,
+        "LR+": sensitivity / (1 - specificity),
+        "LR-": (1 - sensitivity) / specificity,
+        "AUC": 0.5 * (sensitivity + specificity),
+    }
+    for name, value in want.items():
+        assert_allclose(result[name].value, value)
+        assert result[name].low < value < result[name].high
+    naive = dict(zip(result.naive.names, result.naive.values, strict=True))
+    assert_allclose([naive["sensitivity"], naive["specificity"]], [60 / 69, 81 / 101])
+    by_models = diagnose(test, y, X=np.zeros((1000, 1)))["sensitivity"]  # a feature that says nothing
+    assert by_models.low < sensitivity < by_models.high
+
+
+def test_with_all_labels_a_diagnosis_is_the_plain_one():
+    X, truth, _, _ = rows()
+    result = diagnose(X[:, 0], truth, threshold=0.0)
+    assert_allclose(result["AUC"].value, roc_auc_score(truth, X[:, 0]))
+    assert_allclose(result["sensitivity"].value, np.mean(X[truth == 1, 0] >= 0))
+    assert_allclose(np.trapezoid(result.tpr, result.fpr), result["AUC"].value)
+    assert_allclose(result.corrected.limits, result.naive.limits)
+
+
+def test_a_diagnosis_takes_the_design_of_a_source():
+    X, truth, y, _ = rows(2000)
+    result = audited(X, y, truth, 200)
+    for design in ({"source": result}, {"X": X}):
+        area = diagnose(X[:, 1], y, **{"X": X} | design)["AUC"]
+        assert area.low < roc_auc_score(truth, X[:, 1]) < area.high
+        assert area.high - area.low < 0.2
+
+
+def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
+    lines = ["test,disease", *["pos,sick"] * 60, *["pos,well"] * 20, *["pos,"] * 20]
+    lines += [*["neg,sick"] * 9, *["neg,well"] * 81, *["neg,"] * 810]
+    file = tmp_path / "patients.csv"
+    file.write_text("\n".join(lines))
+    words = ["evaluate", str(file), "--label", "disease", "--score", "test", "--class"]
+    found = []
+    for name in ("sick", "well"):
+        assert main([*words, name, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["quantities"])
+    assert found[0]["sensitivity"]["value"] == pytest.approx(75 / 165)
+    assert found[1]["sensitivity"]["value"] == pytest.approx(1 - found[0]["specificity"]["value"])
+    assert main([*words, "well", "--features", "disease"]) == 1
+    assert "score" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y, p: estimate.share(p, X, y, of=7), "7 is not one of the classes"),
+        (lambda X, y, p: estimate.share(p, X, y, finite=True), "needs an audit"),
+        (lambda X, y, p: estimate.share(p, X, np.full(len(y), -1)), "no label"),
+        (lambda X, y, p: estimate.mean(p, X, y, {0: 1.0}), "a number for each of the classes"),
+        (lambda X, y, p: estimate.difference(p, X, y, np.zeros(len(y))), "single group"),
+        (lambda X, y, p: estimate.regression(p, X, y, X[:, [0, 0]]), "do not determine"),
+        (lambda X, y, p: estimate.regression(p, X, y, [0], "probit"), "is not one of"),
+        (lambda X, y, p: estimate.regression(p, X, y, [0], response=X[:, 1]), "transform it"),
+        (lambda X, y, p: diagnose(X[:, 0] * np.nan, y), "finite numbers"),
+        (lambda X, y, p: diagnose(X[:, 0] * 0, y), "the same in all rows"),
+        (lambda X, y, p: diagnose(X[:9, 0], y), "one for each row"),
+        (lambda X, y, p: diagnose(y >= 0, y), "nothing is known"),
+    ],
+)
+def test_bad_input(call, message):
+    X, _, y, proba = rows(100)
+    with pytest.raises(ValueError, match=message):
+        call(X, y, proba)
+
+
+def test_labels_of_the_audit_are_not_given_twice():
+    X, truth, y, _ = rows()
+    result = audited(X, y, truth, 40)
+    with pytest.raises(ValueError, match="without those that it found"):
+        estimate.share(result, X, truth)
