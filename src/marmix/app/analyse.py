@@ -46,7 +46,6 @@ from marmix.app.survey import PREFIX, Plan, Rows
 from marmix.app.wording import LEVELS, note_cautions
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
-from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable, Range
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.verdict import ACCEPT, UNKNOWN, Grounds, Verdict, verdict
@@ -57,7 +56,8 @@ from marmix.tables.preparation import Preparation
 from marmix.terminal import command_line
 
 RULES = {
-    "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent category.",
+    "median": "Trees take missing values as they are. For other models, a missing number is the median of its column, a missing "
+    "category the most frequent one.",
     "drop": "Rows with a missing feature were left out of the fit and have no imputed label.",
 }
 OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
@@ -241,7 +241,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
 
 def names_of(preparation: Preparation) -> list[str]:
     """Names of the features of the model."""
-    return [str(name) for name in preparation.get_feature_names_out()]
+    return [str(name) for name in preparation.encoded_names()]
 
 
 def part(step: Step, start: float, end: float) -> Step:
@@ -264,7 +264,7 @@ def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
         estimates=list(case.tests.estimates),
         reproduction=_reproduction(case.source),
         verdict=_verdict(case, board, rival) if case.imputed.any() else None,
-        cautions=sorted([*_doubts(case), *others, *_notes(case)], key=lambda one: LEVELS.index(one.level)),
+        cautions=sorted([*others, *_notes(case)], key=lambda one: LEVELS.index(one.level)),
         scored_on=case.tested.where if case.tested else "",
         scoreboard=board,
         confusion=None if case.joint is None or not case.imputed.any() else case.joint.confusion().tolist(),
@@ -340,7 +340,7 @@ def _model_facts(case: Case) -> ModelFacts:
 
 
 def _missingness(case: Case) -> MissingnessFacts:
-    result = facts.missingness_facts(case.model, case.tests, _doubts(case))
+    result = facts.missingness_facts(case.model, case.tests)
     notes = () if case.comparison is None else case.comparison.notes
     if result.informative and any(note.code == "no-support" for note in notes):
         return replace(result, informative=None, p_value=None, test="", at_floor=False, sentence=facts.LINEAR)
@@ -377,15 +377,6 @@ def _contender(case: Case, name: str, joint: JointTable, held_out: Array) -> Con
         claimed_accuracy=right,
         log_loss=Range(loss.value, loss.low, loss.high),
         claimed_log_loss=loss.plain,
-    )
-
-
-def _doubts(case: Case) -> list[Caution]:
-    """Checks of the mechanism that fail; none with known class shares, which correct for what they look for."""
-    if case.comparison is None or case.prior is not None:
-        return []
-    return note_cautions(
-        [note for note in case.comparison.notes if note.code in CODES], case.features, case.model.classes
     )
 
 
@@ -426,7 +417,7 @@ def _notes(case: Case) -> list[Caution]:
     heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
     reported = [model.statistical] if model.statistical else []
     notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]
-    notes += [note for note in case.comparison.notes if note.code not in CODES] if case.comparison else []
+    notes += case.comparison.notes if case.comparison else []
     return [
         *note_cautions(notes, case.features, model.classes),
         *(Caution("note", text) for text in texts),
