@@ -212,8 +212,8 @@ def regression(
     ----------
     source, X, y
         As in `share`.
-    covariates : list of names, table or array of shape (n, p)
-        Columns of X by name (by number in an array), or a table of their own; an intercept is added. Columns of text become one
+    covariates : list of names, table, dict of columns or array of shape (n, p)
+        Columns of X by name (by number in an array), or a table or dict of their own; an intercept is added. Columns of text become one
         indicator for each level but the first. An empty list: the label alone.
     family : {"logistic", "linear", "poisson"}, default="logistic"
         Logit, identity or log of the mean. "poisson" with the label as response gives risk ratios.
@@ -304,7 +304,7 @@ def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
         covariates = (
             X[list(covariates)] if hasattr(X, "columns") else {f"x{i}": np.asarray(X)[:, i] for i in covariates}
         )
-    elif not hasattr(covariates, "columns"):
+    elif not (isinstance(covariates, dict) or hasattr(covariates, "columns")):
         columns = np.asarray(covariates, dtype=float).reshape(n, -1)
         covariates = {f"x{i}": column for i, column in enumerate(columns.T)}
     by_name = {str(name): np.asarray(covariates[name]) for name in getattr(covariates, "columns", covariates)}
