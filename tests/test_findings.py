@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import marmix
 from marmix import MARClassifierCV, MARKernelClassifier, MARLogisticRegression
 from marmix.datasets import make_mar_mixture
+from marmix.selection import comparison
 
 pytestmark = [pytest.mark.usefixtures("quick_figures"), pytest.mark.filterwarnings("ignore")]
 
@@ -132,6 +133,22 @@ def test_numbers_of_a_sample_are_scaled_to_the_file(reports, monkeypatch):
     assert wrong["value"] == pytest.approx(table.sum() - np.trace(table))
     assert wrong["low"] <= wrong["value"] <= wrong["high"] <= summary["labels"]["imputed"]
     assert sum(facts["share"]["value"] for facts in classes) == pytest.approx(1.0)
+
+
+def test_a_report_on_the_rows_of_the_fit_fits_no_candidate_again(reports, monkeypatch):
+    X, y, _ = random_file(0)
+    table = X.assign(place=np.where(X["a"] > X["a"].median(), "hill", None), a=X["a"].where(X["b"] < X["b"].median()))
+    grid = {"modelled": MARLogisticRegression(), "ignored": MARLogisticRegression(link=None)}
+    fits, fit_one = [], comparison.fit_one
+    monkeypatch.setattr(comparison, "fit_one", lambda *args: fits.append(args[0][-1]) or fit_one(*args))
+    findings = []
+    for rivals in (False, True):
+        model = MARClassifierCV(estimators=grid, cv=2, rivals=rivals).fit(table, y)
+        fits.clear()
+        findings.append(marmix.report(model, table, y).findings.as_dict())
+        assert bool(fits) is not rivals
+        assert not any(isinstance(estimator, MARLogisticRegression) for estimator in fits)
+    assert findings[0] == findings[1]
 
 
 def test_a_report_in_memory_is_a_frame_in_a_notebook_and_a_summary_in_a_terminal(first, tmp_path):

@@ -193,7 +193,7 @@ def test_a_footer_is_no_row_and_no_class_wherever_its_text_is(column, look):
     footer = pd.DataFrame([dict.fromkeys(frame.columns, "") | {column: "Checked by A. B."}])
     plan = look(pd.concat([frame, footer]))
     assert plan.options.id == "name"
-    assert plan.preparation.get_feature_names_out().tolist() == ["x", "site=north", "site=south", "y"]
+    assert plan.preparation.encoded_names().tolist() == ["x", "site=north", "site=south", "y"]
     assert plan.rows.classes.tolist() == ["elm", "oak"]
     assert (plan.rows.complete.tolist(), plan.rows.counts.blank) == ([True] * N + [False], (N,))
     np.testing.assert_array_equal(plan.rows.X[:, 0], X)

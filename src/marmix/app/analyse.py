@@ -57,7 +57,8 @@ from marmix.tables.preparation import Preparation
 from marmix.terminal import command_line
 
 RULES = {
-    "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent category.",
+    "median": "Trees take missing values as they are. For other models, a missing number is the median of its column, a missing "
+    "category the most frequent one.",
     "drop": "Rows with a missing feature were left out of the fit and have no imputed label.",
 }
 OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
@@ -241,7 +242,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
 
 def names_of(preparation: Preparation) -> list[str]:
     """Names of the features of the model."""
-    return [str(name) for name in preparation.get_feature_names_out()]
+    return [str(name) for name in preparation.encoded_names()]
 
 
 def part(step: Step, start: float, end: float) -> Step:

@@ -167,7 +167,7 @@ def hardest(folder: Folder, n: int) -> NDArray[np.intp]:
     result = predicted(folder.model.classifier, folder.X, folder.rows.complete)
     doubt = result.uncertainty[folder.places[without]]
     order = np.argsort(-doubt, kind="stable")[: _CROWD * n]
-    X = folder.rows.X[without[order]]
+    X = folder.rows.numbers[without[order]]
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     chosen, distance = [0], ((X - X[0]) ** 2).sum(axis=1)
     while len(chosen) < min(n, len(X)):

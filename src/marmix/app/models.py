@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from marmix.app.survey import Rows
 from marmix.core.arrays import Array
@@ -22,6 +21,7 @@ from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import default_candidates, models_missingness
 from marmix.selection.comparison import Comparison, compare
+from marmix.tables.encoder import Encoder, numbers_of
 
 Step = Callable[[float, str], object]  # called with the finished share of the work, and what is done next
 
@@ -82,18 +82,6 @@ class Model:
         average.selection_ = replace(average.selection_, classes=self.classes)
         return average
 
-    def named_statistical(self, features: list[str]) -> Pipeline:
-        """The model with parameters, with the names of classes and features."""
-        assert self.statistical is not None
-        *steps, (_, estimator) = self.statistical.steps
-        names, estimator = np.array(features, dtype=object), copy(estimator)
-        estimator.model_ = estimator.model_.renamed(self.classes, None if steps else names)
-        if not steps:
-            return Pipeline([("classifier", estimator)])
-        scaler = copy(steps[0][1])
-        scaler.feature_names_in_ = names
-        return Pipeline([("scaler", scaler), ("classifier", estimator)])
-
     def words(self, any_missing: bool) -> str:
         """The kinds of models in an average with their total weights; the model itself if one has all the weight."""
         members = {name: weight for name, weight in self.weights.items() if weight > 0.0}
@@ -127,6 +115,12 @@ class Sample(NamedTuple):
     z: NDArray[np.integer[Any]]
     labels: NDArray[Any]  # z, or shares of votes
     missing: NDArray[np.bool_]  # whose label was missing when the data came
+    encoder: Encoder | None = None  # of `Rows`
+
+    @property
+    def numbers(self) -> Array:
+        """X as features without missing values and categories."""
+        return numbers_of(self.X, self.encoder)
 
 
 def sampled(rows: Rows, seed: int) -> Sample:
@@ -136,7 +130,7 @@ def sampled(rows: Rows, seed: int) -> Sample:
         rarest = np.where(labels > 0.0, (labels > 0.0).sum(axis=0), np.inf).argmin(axis=1)
         groups = np.where(z < 0, z, rarest)
     places = sample_places(groups, seed, SAMPLE)
-    return Sample(places, rows.X[places], z[places], labels[places], rows.missing[places])
+    return Sample(places, rows.X[places], z[places], labels[places], rows.missing[places], rows.encoder)
 
 
 def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[np.intp]:
@@ -158,7 +152,7 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
     """
     grid = default_candidates(
         n_classes,
-        *sample.X.shape,
+        *sample.numbers.shape,
         n_labelled=int(np.sum(sample.z >= 0)),
         kind=kind,
         categories=categories,
@@ -188,11 +182,12 @@ def announced(kind: str, n_rows: int, n_features: int) -> str:
     )
 
 
-def compared(cv: MARClassifierCV, sample: Sample, step: Step) -> Comparison:
-    """Cross-validate candidates and the usual classifiers of the labelled rows."""
+def compared(cv: MARClassifierCV, sample: Sample, step: Step, kept: Comparison | None = None) -> Comparison:
+    """Cross-validate candidates, or take those kept, and the usual classifiers of the labelled rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
-        return compare(cv, sample.X, sample.labels, missing=sample.missing, report=step)
+        levels = None if sample.encoder is None else sample.encoder.levels
+        return compare(cv, sample.X, sample.labels, missing=sample.missing, report=step, levels=levels, kept=kept)
 
 
 def statistical(it: Comparison) -> str | None:
@@ -235,12 +230,10 @@ def averaged(
     results = {key: column for key, column in it.results.items() if key != "seconds"}  # the same file in every run
     results["weight"] = np.array([weights.get(name, 0.0) for name in results["candidate"].tolist()])
     if len(X) > n_compared:
-        scaler = StandardScaler().fit(X)
-        scaled = scaler.transform(X)
         names = refitted(estimators, weights, leading, len(X))
         for done, name in enumerate(names):
             step(done / len(names), name)
-            estimators[name] = _refit(estimators[name], (X, labels, missing), scaler, scaled)
+            estimators[name] = _refit(estimators[name], X, labels, missing)
             if offsets:
                 offsets[name] = _prior_offset(cv.prior, estimators[name], it.classes, X, labels)
     average = clone(cv)
@@ -276,10 +269,9 @@ def refitted(estimators: dict[str, Pipeline], weights: dict[str, float], leading
     return [name for name in order if name in largest or name == leading]
 
 
-def _refit(pipeline: Pipeline, rows: tuple[Any, Any, Any], scaler: StandardScaler, scaled: Array) -> Pipeline:
+def _refit(pipeline: Pipeline, X: Array, labels: NDArray[Any], missing: Any) -> Pipeline:
     """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
-    *steps, (last, fitted) = pipeline.steps
-    X, labels, missing = rows
+    last, fitted = pipeline.steps[-1]
     parameters = fitted.get_params(deep=False)
     settings = {
         name: getattr(fitted, f"{name}_")
@@ -288,12 +280,8 @@ def _refit(pipeline: Pipeline, rows: tuple[Any, Any, Any], scaler: StandardScale
     }
     if "cv" in parameters:  # nothing is left to choose
         settings["cv"] = None
-    estimator = clone(fitted).set_params(**settings)
+    refit = clone(pipeline)
+    refit[-1].set_params(**settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report
-        if [type(step) for _, step in steps] == [StandardScaler]:
-            estimator.fit(scaled, labels, missing=missing)
-            return Pipeline([(steps[0][0], scaler), (last, estimator)])
-        refit = clone(pipeline)
-        refit.steps[-1] = (last, estimator)
         return refit.fit(X, labels, **{f"{last}__missing": missing})

@@ -31,6 +31,7 @@ from marmix.app.survey import Rows, complete_rows, labels_of, rows_of
 from marmix.app.wording import summary_lines
 from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.estimators.base import numbered
+from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.prior import prior_of
@@ -42,8 +43,10 @@ from marmix.plotting import SensitivityDisplay
 from marmix.plotting.drawing import canvas, styled
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import knows_missingness
-from marmix.selection.comparison import Q_MAX, Comparison
+from marmix.selection.comparison import Q_MAX, Comparison, digest_of
+from marmix.tables import Encoder
 from marmix.tables.cells import as_table, counted, shown
+from marmix.tables.encoder import encoder_of
 from marmix.tables.preparation import Preparation
 from marmix.terminal import Progress, TerminalBytes, command_line
 
@@ -147,18 +150,27 @@ def opened(request: Request, progress: Progress) -> tuple[Saved, Table]:
 def parts_of(model: Any, about: Mapping[str, Any]) -> Saved:
     """The parts of a model; one without column names takes the columns x0, x1, ..."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    held = getattr(steps[0], "preparation_", None)
     if isinstance(steps[0], Preparation):
         preparation, steps = steps[0], steps[1:]
+    elif held is not None:
+        preparation, steps = held, [_nameless(steps[0])]
     else:
         names = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(steps[0].n_features_in_)])
-        preparation = _numbers([str(name) for name in names])
+        preparation = _numbers([str(name) for name in names], _takes_gaps(steps[-1]))
         steps = [_nameless(step) for step in steps]
     return Saved(preparation, steps[:-1], steps[-1], about)
 
 
-def _numbers(names: list[str]) -> Preparation:
-    """A preparation that passes numeric columns through."""
-    preparation = Preparation(features=names, impute="drop")
+def _takes_gaps(classifier: Any) -> bool:
+    """Whether a classifier of numbers takes rows with missing ones."""
+    candidates = getattr(classifier, "estimators_", {"": [classifier]}).values()
+    return all(isinstance(steps[0], Encoder) or isinstance(steps[-1], MARBoostingClassifier) for steps in candidates)
+
+
+def _numbers(names: list[str], gaps: bool) -> Preparation:
+    """A preparation that passes numeric columns through, with or without missing numbers."""
+    preparation = Preparation(features=names, impute="median" if gaps else "drop", encode=False)
     preparation.columns_ = [
         {"name": name, "kind": "number", "levels": [], "fill": None, "missing": 0} for name in names
     ]
@@ -173,7 +185,7 @@ def _nameless(step: Any) -> Any:
     if hasattr(nameless, "model_"):
         nameless.model_ = nameless.model_.renamed(nameless.classes_)
     elif hasattr(nameless, "selection_"):
-        nameless.selection_ = replace(nameless.selection_, features=None)
+        nameless.selection_ = replace(nameless.selection_, features=None, preparation=None)
     vars(nameless).pop("feature_names_in_", None)
     return nameless
 
@@ -195,7 +207,7 @@ def predict_file(request: Request, progress: Progress) -> Predictions:
     saved, table = opened(request, progress)
     texts = saved.classifier.classes_.astype(str).tolist()
     X, counts = saved.preparation.transform_counted(table.data)
-    complete = complete_rows(X, counts)
+    complete = complete_rows(X, counts, saved.preparation)
     with progress.phase("predicting") as step:
         result = predicted(saved.classifier, saved.transformed(X[complete]), complete, step)
     columns, escaped = result.columns(texts), request.escape_formulas
@@ -413,9 +425,10 @@ def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = Non
     Parameters
     ----------
     model : MARClassifierCV, MARGaussianMixture, MARStudentMixture or MARLogisticRegression
-        Fitted; or a pipeline of a `marmix.tables.Preparation` or a `StandardScaler` that ends in one.
+        Fitted, to an array or a table; or a pipeline of a `marmix.tables.Preparation` or a `StandardScaler` that ends in one.
     X : array-like of shape (n, d) or table
-        The rows of its fit, on which the candidates are cross-validated again, or others.
+        The rows of its fit, or others. Of those of a `MARClassifierCV` only the usual classifiers are fitted, for comparison, and
+        nothing with ``rivals=True``; a single or loaded model is cross-validated again.
     y : array-like of shape (n,)
         Their labels, some of them missing.
     path : path or None, default=None
@@ -443,16 +456,18 @@ def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = Non
     saved = parts_of(model, {})
     check_model(saved, "the model")
     classes = saved.classifier.classes_
-    if not hasattr(X, "columns") or not all(isinstance(name, str) for name in X.columns):  # an array
+    if not hasattr(X, "columns") or not all(isinstance(name, str) for name in getattr(X, "column_names", X.columns)):
         X = dict(zip(saved.preparation.feature_names_in_, np.asarray(X, dtype=float).T, strict=True))
     data = as_table(X)
     features, counts = saved.preparation.transform_counted(data)
-    shares, complete = label_shares(y, classes), complete_rows(features, counts)
+    shares, complete = label_shares(y, classes), complete_rows(features, counts, saved.preparation)
     if len(shares) != len(features):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(features)} and {len(shares)}.")
     codes, votes = most_voted(shares).astype(np.int32), has_votes(y)
     marks = {} if votes else missing_texts(y, classes)
-    rows = Rows(features[complete], complete, codes, classes, counts, marks, shares if votes else None)
+    used = features[complete]
+    encoder = encoder_of(used, saved.preparation.levels())
+    rows = Rows(used, complete, codes, classes, counts, marks, shares if votes else None, encoder=encoder)
     source = Source(
         file="data in memory",
         label=str(getattr(y, "name", None) or "y"),
@@ -480,7 +495,8 @@ def check_model(saved: Saved, path: Path | str) -> None:
         )
     if not scaled_only:
         steps = "only a StandardScaler" if single else "no other step"
-        raise ValueError(f"{path}: a report needs a pipeline in which {steps} comes before {name}. {any_model}")
+        advice = "Fit it to the frame itself: it prepares gaps and categories."
+        raise ValueError(f"{path}: a report needs a pipeline in which {steps} comes before {name}. {advice}")
     members = [saved.classifier] if single else _members(saved.classifier)
     if not any(getattr(member, "mechanism_", None) is not None for member in members):
         raise ValueError(
@@ -541,12 +557,19 @@ def _is_of_fit(model: Model, rows: Rows) -> bool:
 
 
 def _compared_again(classifier: Any, sample: Sample, seed: int, prior: Any, step: Step) -> Comparison:
-    """The candidates of an average, cross-validated again; a single model, with missingness modelled and ignored."""
+    """What the fit of an average has kept of these rows, with rivals, or its candidates cross-validated again.
+
+    A single model is cross-validated with missingness modelled and ignored.
+    """
     if isinstance(classifier, MARClassifierCV):
+        kept: Comparison = classifier.selection_
+        same = kept.rows is not None and kept.rows.digest == digest_of(sample.X, sample.labels)
+        if same and kept.rivals:
+            return kept
         grid = {name: clone(pipeline) for name, pipeline in classifier.estimators_.items()}
         grid = dict(classifier.estimators or {}) | grid
         cv = MARClassifierCV(estimators=grid, cv=classifier.cv, rivals=True, prior=prior, random_state=seed)
-        return compared(cv, sample, step)
+        return compared(cv, sample, step, kept if same and prior is None else None)
     estimator = clone(classifier[-1])
     other = clone(estimator).set_params(mechanism_weight=0.0 if estimator.mechanism_weight > 0.0 else 1.0)
     cv = MARClassifierCV(

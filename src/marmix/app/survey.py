@@ -35,6 +35,7 @@ from marmix.tables.cells import (
     shown,
     trimmed,
 )
+from marmix.tables.encoder import Encoder, encoder_of, numbers_of
 from marmix.tables.preparation import Column, Counts, Preparation, check_columns
 from marmix.terminal import command_line
 
@@ -373,6 +374,12 @@ class Rows:
     marks: Mapping[str, int]  # texts that counted as missing labels, and how many rows have each
     shares: Array | None = None  # (n, K), of the votes of all rows; None if each has one label
     source: NDArray[Any] | None = None  # (n,), where the labels are from; None if all are given
+    encoder: Encoder | None = None  # for X with missing values or codes of categories, which only trees take
+
+    @property
+    def numbers(self) -> Array:
+        """X as features without missing values and categories."""
+        return numbers_of(self.X, self.encoder)
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -486,7 +493,8 @@ def survey(table: Table, options: Options) -> Plan:
 
 
 def _preparation(options: Options, features: list[str]) -> Preparation:
-    return Preparation(features, options.impute_features, missing_cells=list(options.missing_cells) or None)
+    markers = list(options.missing_cells) or None
+    return Preparation(features, options.impute_features, missing_cells=markers, encode=False)
 
 
 def _labels(table: Table, options: Options) -> Labels:
@@ -499,15 +507,16 @@ def _labels(table: Table, options: Options) -> Labels:
 def rows_of(table: Table, preparation: Preparation, labels: Labels) -> Rows:
     """The rows of a table as features of a fitted preparation, and their labels."""
     X, counts = preparation.transform_counted(table.data)
-    complete = complete_rows(X, counts)
+    complete = complete_rows(X, counts, preparation)
     if not complete.all():
         X = X[complete]
-    return Rows(X, complete, labels.codes, labels.classes, counts, labels.marks, labels.shares)
+    encoder = encoder_of(X, preparation.levels())
+    return Rows(X, complete, labels.codes, labels.classes, counts, labels.marks, labels.shares, encoder=encoder)
 
 
-def complete_rows(X: Array, counts: Counts) -> NDArray[np.bool_]:
-    """Which rows have all features, of which at least one is in the table."""
-    complete = np.asarray(~np.isnan(X).any(axis=1))
+def complete_rows(X: Array, counts: Counts, preparation: Preparation) -> NDArray[np.bool_]:
+    """Which rows have all features, or at least one if missing ones may be filled."""
+    complete = np.asarray(~np.isnan(X).any(axis=1) if preparation.impute == "drop" else np.full(len(X), True))
     complete[list(counts.blank)] = False
     return complete
 

@@ -53,6 +53,11 @@ def to_sklearn(model: Any) -> Any:
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         return _pipeline(model)
+    if model.preparation_ is not None:
+        raise ValueError(
+            "scikit-learn has no counterpart of preparation_: fit to the numbers that "
+            "Preparation().fit_transform(X) returns."
+        )
     if isinstance(getattr(model, "estimators_", None), dict):
         return _chosen(model)
     kinds: Any = ((GaussianScores, _mixture), (KernelScores, _kernel), (LinearScores, _logistic))

@@ -263,8 +263,8 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         return {"class": kind.__name__, "estimator": state_of(estimator.estimator), "fitted": values}
     if kind not in _CLASSES.values():
         raise ValueError(
-            f"{kind.__name__} cannot be saved: {', '.join(_CLASSES)} can, and pipelines of them. Of a search save "
-            "best_estimator_, of LabelledRows and WithUnlabelled estimator_, and use joblib or skops for other classifiers."
+            f"{kind.__name__} cannot be saved: {', '.join(_CLASSES)} can, and pipelines of them. Frames with gaps and "
+            "categories need no step. Of a search save best_estimator_, of wrappers estimator_; use joblib or skops for others."
         )
     parameters = estimator.get_params(deep=False)
     if isinstance(parameters.get("estimators"), Mapping):

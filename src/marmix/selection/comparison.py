@@ -6,6 +6,7 @@ The result is one frozen value, a `Comparison`; `MARClassifierCV` validates its 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import zip_longest
 from numbers import Integral, Real
 from time import monotonic
@@ -49,7 +50,7 @@ from marmix.selection.candidates import (
 )
 from marmix.selection.evidence import Evidence, linear_predictor
 from marmix.selection.held_out import folds_of_copies, whole_row_folds
-from marmix.tables.encoder import Encoder
+from marmix.tables.encoder import Encoder, encoder_of, numbers_of
 from marmix.tables.preparation import Preparation
 
 # Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
@@ -145,6 +146,7 @@ class OfRows(NamedTuple):
     posterior: UncertainPosterior | None = None
     transduction: Any = None
     labels: Any = None  # codes, -1 where missing, or shares of votes
+    digest: str = ""  # of X and these labels, see `digest_of`
     probas: Mapping[str, Array] = {}  # held-out class probabilities (n, K) of each candidate and rival
 
 
@@ -223,7 +225,7 @@ class Training(NamedTuple):
     @property
     def numbers(self) -> Array:
         """X as features without missing values and categories."""
-        return self.X if self.encoder is None else self.encoder.transform(self.X)
+        return numbers_of(self.X, self.encoder)
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -253,6 +255,8 @@ def compare(
     sample_weight: Any = None,
     missing: Any = None,
     report: Callable[[float, str], object] = lambda *_: None,
+    levels: Sequence[int] | None = None,
+    kept: Comparison | None = None,
 ) -> Comparison:
     """Fit the candidates of an unfitted `MARClassifierCV`, predict held-out rows with them, and weight and score them.
 
@@ -266,6 +270,10 @@ def compare(
         As in `MARClassifierCV.fit`.
     report : callable
         Called before each fit, and before the weighing, with the share of the work that is done and what comes next.
+    levels : list of int or None
+        Number of levels of each column of an array that holds codes of categories, 0 for numbers; see `Encoder`.
+    kept : Comparison or None
+        Of the same rows without rivals and `prior`: its candidates are not fitted again.
 
     Returns
     -------
@@ -273,12 +281,14 @@ def compare(
         Weights, fits, scores and, in `rows`, the held-out probabilities.
     """
     seconds = _seconds(settings)
-    training, notes = _validated(settings, X, y, sample_weight, missing)
+    training, notes = _validated(settings, X, y, sample_weight, missing, levels)
     expected = None
     if (prior := prior_of(settings.prior, training.classes)) is not None:
         expected = unlabelled_counts(prior, training.labels, training.classes, training.weight)
         notes.append(_prior_note(prior))
     candidates, rivals = _pipelines(settings, training)
+    if kept is not None:
+        candidates = {}
     folds = _folds(settings, training)
     outcomes = _outcomes(settings, training, (candidates, rivals), folds, monotonic() + seconds, report)
     late = [name for name in (*candidates, *rivals) if outcomes[name] is None]
@@ -295,18 +305,22 @@ def compare(
             values = {"candidate": name, "failed": len(errors), "folds": len(folds)}
             notes += [Note("failed-folds", values | {"error": errors[0]})] if errors else []
     estimators = {name: fit[-1].estimator for name, fit in fits.items() if name in candidates}
+    probas = {name: _held_out(fit, training, folds) for name, fit in fits.items()}
+    if kept is not None and kept.rows is not None:
+        estimators, probas = kept.estimators, {name: kept.rows.probas[name] for name in kept.estimators} | probas
     if not estimators:
         why = next(note.values["error"] for note in notes if note.code == "left-out")
         raise ValueError(f"no candidate could be fitted: {why}")
     if settings.estimators is None and not boosting_installed():
         notes.append(Note("no-boosting"))
-    probas = {name: _held_out(fit, training, folds) for name, fit in fits.items()}
     for name in rivals.keys() & probas.keys():  # a forest is often certain, and an infinite loss would tell nothing
         probas[name] = hedged(probas[name])
     result = _judged(settings.method, training, estimators, probas, folds, expected, notes)
-    result.results["seconds"] = np.array([sum(one.seconds for one in fit.values()) for fit in fits.values()])
+    if kept is None:
+        result.results["seconds"] = np.array([sum(one.seconds for one in fit.values()) for fit in fits.values()])
     assert result.rows is not None
-    rows = result.rows._replace(transduction=_transduction(result, training), labels=training.labels)
+    digest, imputed = digest_of(training.X, training.labels), _transduction(result, training)
+    rows = result.rows._replace(transduction=imputed, labels=training.labels, digest=digest)
     result = replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
     return replace(result, verdict=_verdict(result, estimators))
 
@@ -336,6 +350,11 @@ def _verdict(it: Comparison, estimators: Mapping[str, Pipeline]) -> Verdict | No
     return verdict(grounds if it.joint is None else grounds.with_table(it.joint))
 
 
+def digest_of(X: Array, labels: NDArray[Any]) -> str:
+    """A checksum of rows and of their codes or shares."""
+    return sha256(np.ascontiguousarray(X, float).tobytes() + np.ascontiguousarray(labels, float).tobytes()).hexdigest()
+
+
 def _seconds(settings: Any) -> float:
     """The time limit, once the parameters are checked."""
     if settings.method not in ("average", "pick"):
@@ -346,7 +365,9 @@ def _seconds(settings: Any) -> float:
     return float(settings.time_limit)
 
 
-def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) -> tuple[Training, list[Note]]:
+def _validated(
+    settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any, levels: Sequence[int] | None
+) -> tuple[Training, list[Note]]:
     """Checked rows, and notes on their labels."""
     y, sample_weight, missing = to_host_or_refuse(
         "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight"), missing
@@ -360,8 +381,7 @@ def _validated(settings: Any, X: Any, y: Any, sample_weight: Any, missing: Any) 
     notes = all_labelled_notes(asked is not None or bool((z < 0).any()), settings.classes)
     notes += missing_texts_notes({} if shares is not None else missing_texts(y, settings.classes))
     preparation = checked.preparation_
-    levels = None if preparation is None else preparation.levels()
-    encoder = Encoder(levels).fit(X) if np.isnan(X).any() or any(levels or ()) else None
+    encoder = encoder_of(X, levels if preparation is None else preparation.levels())
     names = getattr(checked, "feature_names_in_", None)
     return Training(X, z, shares, weight, classes, names, asked, preparation, encoder), notes
 
@@ -416,7 +436,7 @@ def _pipeline(estimator: BaseEstimator, training: Training) -> Pipeline:
     if settings.get("mechanism_features"):
         names = column_names(training.features, training.X.shape[1])
         if preparation is not None:
-            names = preparation.names(not native, None if encoder is None else encoder.max_levels).tolist()
+            names = names if native else preparation.encoded_names().tolist()
         candidate.set_params(mechanism_features=feature_columns(settings["mechanism_features"], names))
     codes = {label: code for code, label in enumerate(training.classes.tolist())}
     for option in ("delta", "n_components"):

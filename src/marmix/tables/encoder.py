@@ -96,6 +96,16 @@ class Encoder(TransformerMixin, BaseEstimator):
         return X
 
 
+def encoder_of(X: Array, levels: Sequence[int] | None) -> Encoder | None:
+    """An encoder fitted to X; None for an array of numbers, of which none is missing. Columns of tables have `levels`."""
+    return None if levels is None and not np.isnan(X).any() else Encoder(levels).fit(X)
+
+
+def numbers_of(X: Array, encoder: Encoder | None) -> Array:
+    """X as features without missing values and categories."""
+    return X if encoder is None else encoder.transform(X)
+
+
 def one_hot(X: Array, levels: Sequence[int]) -> Array:
     """Columns of numbers as they are (0 levels), and codes as zeros and ones for each level but the first; NaN stays."""
     if not any(levels):

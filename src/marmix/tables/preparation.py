@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Self
@@ -410,41 +410,45 @@ class Preparation(TransformerMixin, BaseEstimator):
         array of str
             One name for each feature.
         """
-        return self.names(self.encode)
+        return self._names(len) if self.encode else self._names(lambda levels: 0)
 
-    def names(self, encode: bool, max_levels: int | None = None) -> NDArray[Any]:
-        """Return the names of the features, as if it had been made with this `encode`.
+    def encoded_names(self, max_levels: int = 20) -> NDArray[Any]:
+        """Return the names of the features after an `Encoder`.
 
         Parameters
         ----------
-        encode : bool
-            Whether categories become zeros and ones.
-        max_levels : int or None, default=None
-            Categories of more levels are left out, as by `Encoder`.
+        max_levels : int, default=20
+            As of the encoder.
 
         Returns
         -------
         array of str
             One name for each feature.
         """
+        most = np.inf if self.encode else max_levels
+        return self._names(lambda levels: len(levels) if len(levels) <= most else 1)
+
+    def _names(self, count: Callable[[list[str]], int]) -> NDArray[Any]:
+        """Names of the features; of a category for levels from the second to this count, or the column if it is 0."""
         names: list[str] = []
         for column in self._columns():
             name, kind, levels = column["name"], column["kind"], column["levels"]
-            if kind == "category" and encode:
-                fits = max_levels is None or len(levels) <= max_levels
-                names += [f"{name}={level}" for level in levels[1:]] if fits else []
+            if kind == "category" and count(levels):
+                names += [f"{name}={level}" for level in levels[1 : count(levels)]]
             else:
                 names += [f"{name} ({part})" for part in levels] if kind == "date" else [name]
         return np.array(names, dtype=object)
 
     def levels(self) -> list[int]:
-        """Return the number of levels of each feature of ``encode=False``, 0 for numbers, as `Encoder` takes them.
+        """Return the number of levels of each feature that is a code, 0 for numbers, as `Encoder` takes them.
 
         Returns
         -------
         list of int
             One number for each feature.
         """
+        if self.encode:
+            return [0] * len(self.get_feature_names_out())
         counts = []
         for column in self._columns():
             category = column["kind"] == "category"
