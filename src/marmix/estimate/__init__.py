@@ -213,7 +213,7 @@ def regression(
     source, X, y
         As in `share`.
     covariates : list of names, table, dict of columns or array of shape (n, p)
-        Columns of X by name (by number in an array), or a table or dict of their own; an intercept is added. Columns of text become one
+        Columns of X by name (by number in an array), or columns of their own; an intercept is added. Columns of text become one
         indicator for each level but the first. An empty list: the label alone.
     family : {"logistic", "linear", "poisson"}, default="logistic"
         Logit, identity or log of the mean. "poisson" with the label as response gives risk ratios.
