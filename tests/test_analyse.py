@@ -54,16 +54,6 @@ def warned(summary):
     return " ".join(f"{caution['text']} {caution['advice']}" for caution in summary["cautions"])
 
 
-@pytest.mark.parametrize(("options", "one_sided"), [({}, False), ({"rate": 0.55, "measure": "signed-margin"}, True)])
-def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, options, one_sided):
-    _, summary, _ = fit(rows(600, **options)[0], "--model", "mixture")
-    assert ("on one side of the boundary" in warned(summary)) is bool(summary["missingness"]["doubts"]) is one_sided
-    assert summary["missingness"]["doubts"] == [
-        fact["text"] for fact in summary["cautions"] if "audit" in fact["advice"]
-    ]
-    assert summary["comparison"]["better"] is not True or not one_sided
-
-
 def test_where_every_row_has_a_label_there_is_nothing_to_compare(fit):
     frame, truth = rows()
     _, summary, _ = fit(frame.assign(kind=truth), "--classes", "elm", "oak")
@@ -104,7 +94,6 @@ def test_what_a_linear_function_explains_as_well_is_said_without_a_p_value(monke
     tested = MissingnessFacts(True, 1e-6, "likelihood ratio test", "Hard rows lose their labels.")
     monkeypatch.setattr("marmix.app.facts.missingness_facts", lambda *args: tested)
     case = SimpleNamespace(model=None, tests=None, comparison=SimpleNamespace(notes=[Note("no-support", {})]))
-    monkeypatch.setattr("marmix.app.analyse._doubts", lambda case: [])
     shown = analyse._missingness(case)
     assert (shown.informative, shown.p_value, shown.test) == (None, None, "")
     assert wording.missingness(shown) == shown.sentence

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import expit, logit
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.estimators.doubts import doubts, label_term, one_sided
 from marmix.evaluation.prior import tilted
 from marmix.inference.sensitivity import DELTAS, Sweep, calibration_draws, pattern_mixture, sensitivity, swept
 
@@ -209,28 +208,3 @@ def test_selection_is_for_models_with_a_mechanism(fit):
     with pytest.raises(ValueError, match="mechanism is modelled"):
         MARLogisticRegression(link=None).fit(X, y).sensitivity(X, y, method="selection")
     assert MARGaussianMixture(link=None).fit(X, y).sensitivity(X, y, [1.0], n_draws=2).method == "pattern-mixture"
-
-
-# Checks of the mechanism.
-
-
-def test_labels_missing_because_of_the_label_raise_doubts_and_others_do_not():
-    X, z, _ = mixture_rows((0.3, 0.8))
-    note = label_term(X, z)
-    assert note.code == "label-term"
-    assert note.values["classes"] == [1]
-    assert 3.0 < note.values["odds"] < 30.0  # the truth is 9.3
-    X, z, _ = mixture_rows((0.5, 0.5))
-    clf = MARGaussianMixture(link="logit").fit(X, z)
-    assert doubts(X, z, clf.predict_proba(X)) == []
-
-
-def test_one_sided_missingness_raises_doubts():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(size=1000)
-    proba = np.column_stack([1 - p, p])
-    lost = rng.uniform(size=1000)
-    note = one_sided(lost < p, proba)
-    assert note == ("one-sided", {"classes": [1]})
-    assert one_sided(lost < 1 - p, proba).values["classes"] == [0]
-    assert one_sided(lost < 4 * p * (1 - p), proba) is None  # hard rows on both sides

@@ -46,7 +46,6 @@ from marmix.app.survey import PREFIX, Plan, Rows
 from marmix.app.wording import LEVELS, note_cautions
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
-from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable, Range
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.verdict import ACCEPT, UNKNOWN, Grounds, Verdict, verdict
@@ -204,14 +203,15 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
     average = averaged(cv, comparison, rows.X, rows.labels, part(step, 0.8, 0.9), rows.missing)
     leading = statistical(comparison)
     model = Model(average, None if leading is None else average.estimators_[leading], rows.classes)
-    predictions = predicted(average, rows.X, rows.complete, part(step, 0.9, 0.92))
+    step(0.9, "tests and intervals")
+    tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing)
+    predictions = predicted(average, rows.X, rows.complete, part(step, 0.92, 0.94))
     labelled, source = with_labels(predictions, rows)
     columns = labelled.columns(rows.classes.astype(str).tolist(), source)
     tested, sets = facts.held_out(comparison, sample.labels, len(rows.X)), None
     if options.sets is not None:
         texts, sets = sets_of(options.sets, sample, None if tested is None else tested.proba, rows, predictions)
         columns[f"{PREFIX}set"] = texts
-    step(0.92, "tests and intervals")
     case = Case(
         source=Source(
             file=table.path.name,
@@ -232,7 +232,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         sample=sample,
         predictions=predictions,
         tested=tested,
-        tests=facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing),
+        tests=tests,
         sets=sets,
     )
     analysis = analysis_of(case, [Caution("note", text) for text in plan.notes])
@@ -265,7 +265,7 @@ def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
         estimates=list(case.tests.estimates),
         reproduction=_reproduction(case.source),
         verdict=_verdict(case, board, rival) if case.imputed.any() else None,
-        cautions=sorted([*_doubts(case), *others, *_notes(case)], key=lambda one: LEVELS.index(one.level)),
+        cautions=sorted([*others, *_notes(case)], key=lambda one: LEVELS.index(one.level)),
         scored_on=case.tested.where if case.tested else "",
         scoreboard=board,
         confusion=None if case.joint is None or not case.imputed.any() else case.joint.confusion().tolist(),
@@ -341,7 +341,7 @@ def _model_facts(case: Case) -> ModelFacts:
 
 
 def _missingness(case: Case) -> MissingnessFacts:
-    result = facts.missingness_facts(case.model, case.tests, _doubts(case))
+    result = facts.missingness_facts(case.model, case.tests)
     notes = () if case.comparison is None else case.comparison.notes
     if result.informative and any(note.code == "no-support" for note in notes):
         return replace(result, informative=None, p_value=None, test="", at_floor=False, sentence=facts.LINEAR)
@@ -378,15 +378,6 @@ def _contender(case: Case, name: str, joint: JointTable, held_out: Array) -> Con
         claimed_accuracy=right,
         log_loss=Range(loss.value, loss.low, loss.high),
         claimed_log_loss=loss.plain,
-    )
-
-
-def _doubts(case: Case) -> list[Caution]:
-    """Checks of the mechanism that fail; none with known class shares, which correct for what they look for."""
-    if case.comparison is None or case.prior is not None:
-        return []
-    return note_cautions(
-        [note for note in case.comparison.notes if note.code in CODES], case.features, case.model.classes
     )
 
 
@@ -427,7 +418,7 @@ def _notes(case: Case) -> list[Caution]:
     heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
     reported = [model.statistical] if model.statistical else []
     notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]
-    notes += [note for note in case.comparison.notes if note.code not in CODES] if case.comparison else []
+    notes += case.comparison.notes if case.comparison else []
     return [
         *note_cautions(notes, case.features, model.classes),
         *(Caution("note", text) for text in texts),

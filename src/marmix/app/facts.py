@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from marmix import evaluation
 from marmix.app.findings import (
-    Caution,
     Comparison,
     Estimate,
     MissingnessFacts,
@@ -19,7 +18,6 @@ from marmix.app.models import Model, least_weight, missingness_in_words, model_i
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
 from marmix.core.measures import posterior
-from marmix.estimators.doubts import doubtful
 from marmix.evaluation import Score
 from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.evaluation.verdict import FEW
@@ -30,7 +28,6 @@ from marmix.selection.comparison import TINY, Gain
 from marmix.selection.comparison import Comparison as Compared
 
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
-BUT_DOUBTFUL = " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
 LINEAR = (
     "Whether hard rows lose their labels more often cannot be told: a linear function of the features explains as well which "
     "labels are missing."
@@ -146,7 +143,7 @@ def parameter_tests(
     return ParameterTests("", estimates(model, result, features), *informative)
 
 
-def missingness_facts(model: Model, tests: ParameterTests, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
+def missingness_facts(model: Model, tests: ParameterTests) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
         return MissingnessFacts(None, None, "", NO_PARAMETERS)
@@ -166,14 +163,9 @@ def missingness_facts(model: Model, tests: ParameterTests, doubts: Sequence[Caut
         sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)
     sentence = f"Labels are missing {'more' if certain <= toss_up else 'less'} often when the class is unclear."
-    if p_value < 0.05 and doubts:
-        sentence = (
-            "Labels seem to depend on how unclear the class is, but checks of the mechanism fail: see the warnings."
-        )
     if p_value >= 0.05:
         sentence = "There is no evidence that labels are missing more or less often when the class is unclear."
-    texts = [caution.text for caution in doubts]
-    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, texts, at_floor)
+    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, at_floor)
 
 
 def _informative(result: Inference) -> tuple[float | None, str, bool]:
@@ -281,13 +273,12 @@ def _compared(it: Compared, gain: Gain, what: str, name: str = "") -> Comparison
     if gain.stderr > np.log(len(it.classes)):  # the log-loss of guessing
         return Comparison(None, TOO_UNCERTAIN, name)
     ours, theirs = max(gain.with_it, 0.0), max(gain.without, 0.0)
-    doubt = gain.clear and doubtful(it.notes)
     answer = "clearly better" if gain.clear else "worse" if gain.clear_loss else "no clear difference"
     if gain.declined:
         answer = f"it cannot be told, as {gain.no_overlap}"
     sentence = f"{what}: {answer}. The estimated log-loss is {ours:.3f} against {theirs:.3f} ({gain.difference})."
-    better = None if doubt or gain.declined else gain.clear
-    return Comparison(better, sentence + BUT_DOUBTFUL * doubt, name, ours, theirs, gain.gain, *gain.interval)
+    better = None if gain.declined else gain.clear
+    return Comparison(better, sentence, name, ours, theirs, gain.gain, *gain.interval)
 
 
 def rule(it: Compared, model: Model, n_rows: int, n_compared: int) -> str:

@@ -136,7 +136,6 @@ class MissingnessFacts:
     sentence: str
     toss_up: float | None = None  # P(label missing) if all classes are equally probable
     certain: float | None = None  # P(label missing) if the class is certain
-    doubts: list[str] = field(default_factory=list)  # checks of the mechanism that fail, in sentences
     at_floor: bool = False  # whether the p-value is the smallest that the simulation can show
 
 

@@ -93,7 +93,6 @@ def missingness(it: MissingnessFacts) -> str:
 
 # Notes of a fit, in terms of the file: its columns, its classes, and the options of the program.
 
-_AUDIT = "An audit shows whether that is so."
 _SHAPE = (
     "note",
     "The data do not determine the shape of the missingness curve, which ran to its limit. Imputed labels are hardly affected.",
@@ -129,17 +128,6 @@ WORDS: dict[str, tuple[str, str, str] | None] = {
         "The uncertainty predicts perfectly which labels are missing, which can happen with few rows: the steepness of the "
         "missingness curve is not determined.",
         "",
-    ),
-    "one-sided": (
-        "caution",
-        "Labels are missing more often where {classes} is probable than the difficulty of the rows explains: they may be lost on "
-        "one side of the boundary, or because of the label itself.",
-        _AUDIT,
-    ),
-    "label-term": (
-        "caution",
-        "There are signs that labels of rows of {classes} are missing because of the label itself.",
-        f"{_AUDIT} If you know the share of a class among all rows, give it with --prevalence CLASS=SHARE.",
     ),
     "maxima": (
         "note",

@@ -51,6 +51,8 @@ SENTENCES = {
     "text": "{text}",
     "missing-texts": "{text} A text that is a class must be named in classes=.",
     # of models saved by 0.2
+    "one-sided": "Labels are missing more often where class {classes} is probable than the uncertainty explains.",
+    "label-term": "There are signs that labels of class {classes} are missing because of the label itself.",
     "doubtful-labels": "Counted as a class, although it may mean a missing label: {text}. Replace it by None if it does, or name "
     "all classes in classes=.",
     "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is fully supervised. If labels should "
@@ -89,12 +91,6 @@ SENTENCES = {
     "lower-weight": "Fits with mechanism_weight={given:g} do not settle in all folds: {weight:g} is used.",
     "no-boosting": "Gradient-boosted trees are not among the candidates, because LightGBM is not installed: "
     "pip install 'marmix[boost]' adds them. They help most where the boundary between the classes is curved.",
-    "one-sided": "Labels are missing more often where class {classes} is probable than the uncertainty explains: they may be "
-    "lost on one side of the boundary, or because of the label itself. Models of the missingness, and scores corrected by them, "
-    "may then be wrong; sensitivity(X, y) shows what would follow.",
-    "label-term": "There are signs that labels are missing because of the label itself: Gaussian classes fit better if rows of "
-    "class {classes} are {odds:.2g} times as likely to lose their label as others that look alike. Imputed labels and scores may "
-    "then be far off; sensitivity(X, y) shows what would follow.",
     "single-label": "A class has a single labelled row: candidates could not be compared, and have equal weights.",
 }
 

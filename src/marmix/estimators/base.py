@@ -42,7 +42,6 @@ from marmix.core.workers import one_thread
 from marmix.engines import HostRows, Rows, rows_of
 from marmix.engines.checks import check_finite, checked_weights
 from marmix.estimators.conversion import to_sklearn
-from marmix.estimators.doubts import doubts
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
@@ -63,7 +62,6 @@ from marmix.selection.held_out import Sample, choose_weight, sample_of
 from marmix.tables.preparation import preparation_of
 
 _AT_ONCE = 8192  # values in rows that are predicted without blocks and threads
-_CHECKED = 20_000  # most rows for the checks of the mechanism
 OTHER_ROWS = "These are not the rows of the fit: the intervals do not include its uncertainty, only the draw of labels."
 HELD = "Some parameters are at a limit or not determined by the data, and were held at the fit: the intervals are too narrow."
 
@@ -629,7 +627,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             checked=self._checked_values,
             shares=rows.shares,
             missing=None if rows.asked is None else rows.missing,
-            doubts=partial(_doubts, self.model_, rows.counted, rows.labels, rows.weight, rows.missing),
         )
         with one_thread():
             return Inference(fitted, cov_type)
@@ -956,18 +953,6 @@ def numbered(estimator: Any) -> Any:
     if isinstance(model.score_model, GaussianScores):
         renamed.n_components = dict(enumerate(model.score_model.counts))
     return renamed
-
-
-def _doubts(
-    model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None, missing: NDArray[np.bool_]
-) -> list[Note]:
-    """Notes on checks of the mechanism that fail."""
-    if model.has_label_term:
-        return []
-    if len(z) > _CHECKED:
-        places = np.sort(np.random.default_rng(0).choice(len(z), _CHECKED, replace=False))
-        X, z, weight, missing = X[places], z[places], None if weight is None else weight[places], missing[places]
-    return doubts(X, z, np.exp(log_tau(model.posterior(X))).T, weight, missing)
 
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:

@@ -13,7 +13,6 @@ from marmix.core.frames import Covariates
 from marmix.core.linear import KernelScores
 from marmix.core.mechanism import Mechanism
 from marmix.core.model import FittedModel
-from marmix.core.notes import Note, sentence
 from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import copies_excess
@@ -60,7 +59,6 @@ class Fitted:
     checked: Callable[[Any], NDArray[Any]]  # validates rows to predict, as the estimator does
     shares: Array | None = None  # (n_rows, K), of the votes of the user's rows; None if each has one label
     missing: NDArray[np.bool_] | None = None  # whose label was missing when the data came; None if where it is now
-    doubts: Callable[[], list[Note]] = list  # runs checks of the mechanism; notes on those that fail
 
     @property
     def theta(self) -> Any:
@@ -198,10 +196,6 @@ class Fitted:
         if not self.objective.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
             return f"{labels.sum():.0f} labelled rows for {self.coordinates.n_theta} coefficients"
         return None
-
-    def misgivings(self) -> list[str]:
-        """What speaks against the mechanism, in sentences: labels missing on one side, or because of the label."""
-        return [sentence(note, self.classes, self.features) for note in self.doubts()]
 
     def require_mechanism(self, what: str) -> Mechanism:
         """Return the mechanism, or raise if the fit has none."""

@@ -193,13 +193,8 @@ def informative(
         simulated = _simulated(draw, n_resamples, n_jobs, random_state, report)
         p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
         reference = f"parametric bootstrap, {len(simulated)} samples"
-    misgivings = fitted.misgivings() if p_value < 0.05 else []
-    gain = ": modelling it uses information that ignoring it would lose" if p_value < 0.05 and not misgivings else ""
     what = "labels go missing according to how uncertain the classifier is of a row"
-    sentence = f"There is {_evidence(p_value)} that {what}{gain}."
-    if misgivings:
-        sentence = f"{sentence} But checks of the mechanism fail, and modelling it may do harm. {' '.join(misgivings)}"
-    sentence += _caution(fitted, reference)
+    sentence = f"There is {_evidence(p_value)} that {what}.{_caution(fitted, reference)}"
     if irregular and not len(simulated):
         parameter = "shape" if mechanism.free_shape else "share"
         sentence += f" Caution: the {parameter} has no meaning under the hypothesis, so the chi-square is only a guide."
@@ -209,7 +204,7 @@ def informative(
         reference,
         p_value,
         sentence + _better_fit(full - fitted.loglik),
-        {"p_chi2": p_chi, "loglik": full, "loglik_null": null.loglik, "simulated": simulated, "checks": misgivings},
+        {"p_chi2": p_chi, "loglik": full, "loglik_null": null.loglik, "simulated": simulated},
     )
 
 
