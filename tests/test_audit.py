@@ -5,12 +5,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import hypergeom
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix import Audit, LabelledRows, MARGaussianMixture
+from marmix import Audit, LabelledRows, MARClassifierCV, MARGaussianMixture
 from marmix.audit.draw import draw, strata_of
 from marmix.audit.intervals import Sample, ratio, total
 from marmix.audit.learning import _OFFSET, _SLOPE, Models, learn
@@ -201,6 +203,38 @@ def test_held_out_posteriors_are_those_of_a_fit_without_the_tenth():
 
 
 # audits
+
+
+class Curve(ClassifierMixin, BaseEstimator):
+    """P(1 | x) = expit(2 |x|) where x > 0 if up, and its mirror if not; the same for both elsewhere."""
+
+    def __init__(self, up=True):
+        self.up = up
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        p = expit(np.where((X[:, 0] > 0) & ~np.array(self.up), -2.0, 2.0) * np.abs(X[:, 0]))
+        return np.column_stack([1.0 - p, p])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_weights_of_an_average_follow_the_audited_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 1))
+    truth = (rng.random(600) < Curve().fit(X, [0, 1]).predict_proba(X)[:, 1]).astype(int)
+    y = np.where((X[:, 0] > 0) | (rng.random(600) < 0.5), -1, truth)  # where labels are, the candidates agree
+    pair = {name: Pipeline([("same", "passthrough"), ("curve", Curve(name == "up"))]) for name in ("up", "down")}
+    clf = MARClassifierCV(estimators=pair, cv=2).fit(X, y)
+    audit = Audit(clf, X, y, n=100)
+    result = audit.record(truth[audit.rows])
+    assert clf.weights_["up"] == pytest.approx(0.5, abs=1e-3)
+    assert result.classifier.estimator.weights_["up"] > 0.85
+    assert np.mean(result.transduction == truth) > np.mean(clf.transduction_ == truth) + 0.1
+    few = Audit(clf, X, y, n=5)
+    assert few.record(truth[few.rows]).classifier.estimator.weights_["up"] < 0.65
 
 
 def test_if_every_row_is_audited_everything_is_known():

@@ -143,7 +143,7 @@ def test_a_single_labelled_row_of_a_class_leaves_nothing_to_compare():
 
 
 def test_the_default_grid_grows_with_the_rows():
-    few, many = default_candidates(2, 40, 5), default_candidates(2, 5000, 5)
+    few, many = default_candidates(2, 25, 5), default_candidates(2, 5000, 5)
     assert set(few) < set(many)
     assert any("full" in name for name in many)
     for kind in ("logistic", "mixture", "kernel"):

@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.audit.classifier import AuditedClassifier, unlabelled_proba
+from marmix.audit.classifier import AuditedClassifier, averages, candidate_proba, reweighted, unlabelled_proba
 from marmix.audit.draw import Places, draw, strata_of
 from marmix.audit.intervals import Estimate, Sample, ratio, share, total
-from marmix.audit.learning import learn
+from marmix.audit.learning import learn, parts
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares, most_voted
 from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
@@ -161,6 +161,9 @@ class Audit:
     without one does, if chance has chosen them: the number of wrong imputed labels then has an interval that holds whatever
     hid the labels, and the model is corrected by what they say.
 
+    A `MARClassifierCV` that still holds what its fit compared is weighted again by the labels of the audit: chance has drawn
+    them, so they represent the rows without a label. Its probabilities, or those of any other classifier, are then calibrated.
+
     Rows are drawn without replacement, in proportion within strata of the imputed class, of which the smallest are merged until
     each has 8 rows. All rows count alike, whatever their weights in the fit.
 
@@ -229,7 +232,7 @@ class Audit:
         if confidence not in ("fixed", "sequence"):
             raise ValueError(f"confidence={confidence!r} is not 'fixed' or 'sequence'.")
         self.clf, self.accept, self.confidence, self.random_state = clf, accept, confidence, random_state
-        proba, given = unlabelled_proba(clf, X), label_shares(y, clf.classes_)
+        proba, given, self._X = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X
         if proba.shape != given.shape:
             raise ValueError(f"clf gives probabilities of shape {proba.shape}, and y is of shape {given.shape}.")
         self._given, self._codes = given, most_voted(given, proba)
@@ -321,11 +324,12 @@ class Audit:
         proba, predicted, N = self._proba[audited], self._predicted[audited], len(self._missing)
         truth = most_voted(labels, proba)
         wrong = total(self._sample(truth != predicted), sequence)
-        learnt, held_out = learn(proba, labels)
+        clf, everywhere, of_audited = self._chosen()
+        learnt, held_out = learn(of_audited, labels)
         still = self._sample(held_out.argmax(axis=1) != truth)
         after, known, unknown = total(still, sequence), int(still.x.sum()), int(still.u.sum())
         codes = self._codes.copy()
-        codes[self._missing] = learnt(self._proba).argmax(axis=1)
+        codes[self._missing] = learnt(everywhere).argmax(axis=1)
         codes[self._missing[audited[truth >= 0]]] = truth[truth >= 0]
         classes = {}
         for k, name in enumerate(self.clf.classes_.tolist()):
@@ -336,14 +340,13 @@ class Audit:
                 ratio(right, self._sample(of_class, ~called), sequence),
                 share(self._sample(of_class), sequence),
             )
-        no_change, n = float(learnt.weights[0]), len(audited)
+        no_change, n = float(learn(proba, labels)[0].weights[0]), len(audited)
         remaining = Estimate(
             float((still.expected * (1.0 - still.n / still.N)).sum()), after.low - known, after.high - known - unknown
         )
         contradicted, accept, more = no_change < _CONTRADICTED, self.accept, "audit.extend({})".format
-        no_change = float(learnt.weights[0])
         after_learning, strata = self._given.copy(), np.full(len(codes), -1)
-        after_learning[self._missing], strata[self._missing] = learnt(self._proba), self._strata
+        after_learning[self._missing], strata[self._missing] = learnt(everywhere), self._strata
         after_learning[self._missing[audited]] = held_out
         told = truth >= 0
         return AuditResult(
@@ -354,7 +357,7 @@ class Audit:
             contradicted=contradicted,
             transduction=self.clf.classes_[codes],
             remaining=remaining,
-            classifier=AuditedClassifier(self.clf, learnt, N / len(codes)),
+            classifier=AuditedClassifier(clf, learnt, N / len(codes)),
             n_audited=n,
             n_missing=N,
             verdict=verdict_after(
@@ -371,6 +374,22 @@ class Audit:
                 sequence,
             ),
         )
+
+    def _chosen(self) -> tuple[Any, Array, Array]:
+        """The classifier, its posteriors (N, K) of the rows without a label, and those (k, K) of the audited rows.
+
+        If it is an average that holds its comparison, its weights follow the audited rows; then the last array is (11, k, K),
+        with the weights from each of the `parts` of these rows.
+        """
+        audited, labels = self._drawn[: len(self._labels)], self._labels
+        if not averages(self.clf, len(self._codes)):
+            return self.clf, self._proba, self._proba[audited]
+        names, candidates = candidate_proba(self.clf, self._X)
+        candidates = candidates[:, self._missing]
+        clfs = [reweighted(self.clf, self.rows[: len(labels)][part], labels[part]) for part in parts(len(labels))]
+        weights = np.array([[clf.weights_[name] for name in names] for clf in clfs])
+        everywhere = np.einsum("c,cnk->nk", weights[0], candidates)
+        return clfs[0], everywhere, np.einsum("fc,cnk->fnk", weights, candidates[:, audited])
 
     def half_widths(self) -> list[float]:
         """Half the width of the interval for the share of wrong labels after 1, 2, ... rows if half of them were wrong.

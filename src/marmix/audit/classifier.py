@@ -1,5 +1,7 @@
 """Predictions of any classifier, and a classifier that has learnt from an audit."""
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,29 @@ def unlabelled_proba(clf: Any, X: Any) -> Array:
     """Class probabilities (n, K) of rows whose label is known to be missing; those of `predict_proba` if clf does not tell."""
     last, rows = _last_step(clf, X)
     return np.asarray(getattr(last, "unlabelled_proba", last.predict_proba)(rows), dtype=float)
+
+
+def averages(clf: Any, n: int) -> bool:
+    """Whether a classifier is an average of candidates that still holds what its comparison said about these n rows."""
+    rows = getattr(getattr(clf, "selection_", None), "rows", None)
+    return rows is not None and rows.evidence is not None and len(rows.tested) == n
+
+
+def candidate_proba(clf: Any, X: Any) -> tuple[list[str], Array]:
+    """The candidates of positive weight in an average, and their class probabilities (C, n, K) of rows without a label."""
+    names = [name for name, weight in clf.weights_.items() if weight > 0.0]
+    return names, np.array([unlabelled_proba(_with(clf, weights={name: 1.0}), X) for name in names])
+
+
+def reweighted(clf: Any, rows: Any, labels: Array) -> Any:
+    """An average whose weights follow labels (k, K), shares, that chance drew for these rows."""
+    return _with(clf, weights=clf.selection_.audited_weights(rows, labels))
+
+
+def _with(clf: Any, **fields: Any) -> Any:
+    other = copy(clf)
+    other.selection_ = replace(clf.selection_, **fields)
+    return other
 
 
 class AuditedClassifier(ClassifierMixin, BaseEstimator):

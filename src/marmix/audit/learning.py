@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 
 from marmix.core.arrays import Array
@@ -54,14 +55,24 @@ class Recalibration:
         return result.T
 
 
+def parts(k: int) -> NDArray[np.bool_]:
+    """The rows (11, k) that are learnt from: all of them, and all but those of each of ten folds."""
+    return _folds(k) != np.arange(-1, _FOLDS)[:, None]
+
+
 def learn(proba: Array, labels: Array) -> tuple[Recalibration, Array]:
     """Learn from posteriors (k, K) and the labels of the same rows, as shares (k, K); zero where nobody can tell.
 
-    Returns the recalibration, and posteriors of the rows, each from a recalibration by the nine tenths of the rows without it.
+    The posteriors may be others for each of the `parts`, (11, k, K). Returns the recalibration, and posteriors of the rows, each
+    from a recalibration by the nine tenths of the rows without it.
     """
-    fold = np.arange(len(proba)) % _FOLDS
-    everything, *parts = _learnt(proba, labels, (fold != np.arange(-1, _FOLDS)[:, None]).astype(float))
-    return everything, np.array([parts[f](row[None])[0] for f, row in zip(fold, proba, strict=True)])
+    k, probas = len(labels), np.broadcast_to(proba, (1 + _FOLDS, *labels.shape))
+    everything, *learnt = _learnt(probas, labels, parts(k).astype(float))
+    return everything, np.array([learnt[f](probas[f + 1, j][None])[0] for j, f in enumerate(_folds(k))])
+
+
+def _folds(k: int) -> NDArray[np.intp]:
+    return np.arange(k) % _FOLDS
 
 
 class Models(NamedTuple):
@@ -70,7 +81,7 @@ class Models(NamedTuple):
     Everything is computed for sets of row weights (F, 1, k) and models (1, 4) at once.
     """
 
-    log_p: Array  # (k, K)
+    log_p: Array  # (F, 1, k, K)
     labels: Array  # (k, K)
     counts: Array  # (F, 1, k), weights of the rows
     offset: Array  # (4,), scales
@@ -106,13 +117,17 @@ class Models(NamedTuple):
         return gradient - c, scale[..., None] * hessian * scale[:, None, :] + np.eye(K + 1)
 
 
-def _learnt(proba: Array, labels: Array, counts: Array) -> list[Recalibration]:
-    """A recalibration for each set of weights (F, k) of the rows."""
-    pair = proba.shape[1] == 2
+def _learnt(probas: Array, labels: Array, counts: Array) -> list[Recalibration]:
+    """A recalibration for each set of posteriors (F, k, K) and weights (F, k) of the rows."""
+    pair = labels.shape[1] == 2
     models = Models(
-        _logs(proba), labels, counts[:, None, :], _OFFSET / (np.sqrt(2.0) if pair else 1.0), _SLOPE / (1.0 + pair)
+        _logs(probas)[:, None],
+        labels,
+        counts[:, None, :],
+        _OFFSET / (np.sqrt(2.0) if pair else 1.0),
+        _SLOPE / (1.0 + pair),
     )
-    c = np.zeros((len(counts), len(_OFFSET), proba.shape[1] + 1))
+    c = np.zeros((len(counts), len(_OFFSET), labels.shape[1] + 1))
     for _ in range(100):
         gradient, hessian = models.derivatives(c)
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
@@ -127,7 +142,7 @@ def _learnt(proba: Array, labels: Array, counts: Array) -> list[Recalibration]:
             break
     hessian = models.derivatives(c)[1]
     evidence = models.value(c) - 0.5 * np.linalg.slogdet(hessian)[1]
-    unchanged = counts @ (labels * models.log_p).sum(axis=1) + np.log(len(_OFFSET))
+    unchanged = (counts * (labels * models.log_p[:, 0]).sum(axis=-1)).sum(axis=-1) + np.log(len(_OFFSET))
     weights = softmax(np.concatenate([unchanged[:, None], evidence], axis=1), axis=1)
     offsets, slopes = models.offset[:, None] * c[..., :-1], 1.0 + models.slope * c[..., -1]
     return [Recalibration(*values) for values in zip(weights, offsets, slopes, strict=True)]

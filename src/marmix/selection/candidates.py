@@ -26,8 +26,8 @@ from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.pseudo_labels import checked_proba
 from marmix.tables.encoder import Encoder
 
-# Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
-_MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
+# Limits for trying a tied or a full covariance: features; rows per feature; labelled rows of a class per feature.
+_MOST_TIED, _MOST_FULL, _ROWS, _LABELS = 200, 50, 5, 3
 
 # Weights of the mechanism. In trials on the data of benchmarks/real.py with other seeds, trees followed the missing indicators
 # too closely unless their weight was small.
@@ -72,7 +72,8 @@ def default_candidates(
 ) -> dict[str, BaseEstimator]:
     """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
 
-    Mixtures are included if there are enough rows for their covariance matrices, boosting if LightGBM is installed. Where a
+    Each model is there with the missingness ignored, so that candidates with and without it differ in nothing else. Mixtures are
+    included if there are enough rows for their covariance matrices, boosting if LightGBM is installed. Where a
     logistic regression has more coefficients than there are labels, the slow candidates stop earlier.
 
     Parameters
@@ -101,12 +102,11 @@ def default_candidates(
         grid["logistic, C=1, mechanism"] = MARLogisticRegression(**mechanism, **few)
     if kind == "mixture" or (kind == "auto" and numeric and n_features <= min(_MOST_TIED, n_rows // _ROWS)):
         structures = ["tied"]
-        if n_features <= min(_MOST_FULL, n_rows // (_ROWS * n_classes)):
+        if n_features <= min(_MOST_FULL, n_labelled // (_LABELS * n_classes)):
             structures.append("full")
         for structure in structures:
             start: dict[str, Any] = {"covariance_type": structure, "n_init": 1}  # higher maxima did not predict better
-            if kind == "mixture":
-                grid[f"mixture, {structure}, ignored"] = MARGaussianMixture(**start, **ignoring)
+            grid[f"mixture, {structure}, ignored"] = MARGaussianMixture(**start, **ignoring)
             grid[f"mixture, {structure}, mechanism"] = MARGaussianMixture(**start, **mechanism)
     if kind in ("auto", "kernel"):
         grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)

@@ -5,7 +5,7 @@ The result is one frozen value, a `Comparison`; `MARClassifierCV` validates its 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import zip_longest
 from numbers import Integral, Real
@@ -60,6 +60,10 @@ TINY = 1e-300  # lower limit of probabilities in the log-loss
 # Log-likelihood of the missing indicators that the uncertainty must add to a linear function of the features; with less there is
 # a note that nothing speaks for a mechanism that depends on how hard rows are.
 _LEAST_GAIN = 4.0
+
+# Audited rows that the weights before an audit count as. In 98 audits of 20 rows on data of benchmarks/real.py, seed 1000, the
+# log-loss of the other rows fell by .004, at worst it rose by .011; with 0 it fell by .006, and rose by .040.
+AUDIT_PRIOR = 20.0
 
 _WEIGHING = 0.1  # share of the work that is left after all fits, in reports of progress
 _DOUBT = 1e-3  # share of equal probabilities in those of rivals
@@ -147,6 +151,7 @@ class OfRows(NamedTuple):
     labels: Any = None  # codes, -1 where missing, or shares of votes
     digest: str = ""  # of X and these labels, see `digest_of`
     probas: Mapping[str, Array] = {}  # held-out class probabilities (n, K) of each candidate and rival
+    evidence: Callable[[Any], Evidence] | None = None  # of other labels of the rows; None if nothing was averaged
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,20 @@ class Comparison:
         shares, imputed = label_shares(rows.labels, every), label_shares(rows.transduction, self.classes)
         proba = np.where(shares.any(axis=1, keepdims=True), rows.held_out_proba, imputed)
         return JointTable.of(shares, proba, rows.posterior)
+
+    def audited_weights(self, rows: NDArray[np.intp], labels: Array) -> dict[str, float]:
+        """Weights that count labels (k, K), shares, of rows that chance drew from those without one.
+
+        Such labels are the only ones that represent the hard rows. With k of them the weights are those of the most evidence, and
+        the former ones count as `AUDIT_PRIOR` rows.
+        """
+        assert self.rows is not None
+        assert self.rows.evidence is not None
+        shares, old = label_shares(self.rows.labels, np.arange(len(self.classes))), np.array([*self.weights.values()])
+        shares[rows] = labels
+        k = int(labels.any(axis=1).sum())
+        new = self.rows.evidence(shares).average(np.array([self.rows.probas[name] for name in self.weights])).weights
+        return dict(zip(self.weights, ((k * new + AUDIT_PRIOR * old) / (k + AUDIT_PRIOR)).tolist(), strict=True))
 
     def average(self, method: str, X: NDArray[Any]) -> Array:
         """The weighted mean of a method of the candidates; `predict_proba` of those without it."""
@@ -550,6 +569,7 @@ class _Weighed(NamedTuple):
     """Weights of candidates, and the evidence behind them."""
 
     average: Array  # under which the average has the most evidence
+    evidence_of: Callable[[Any], Evidence]  # given labels
     evidence: Evidence
     losses: Array  # of each candidate and rival: of labels, and of missing indicators
     missing: Array  # (n,), probability of a missing label
@@ -576,7 +596,8 @@ def _weighed(
     """Weights from held-out probabilities of candidates and, after them, rivals."""
     X, z, counts, tested = training.numbers, training.z, training.counts, np.sort(np.concatenate(folds))
     v, m = linear_predictor(X, training.missing, counts, folds), training.missing
-    evidence = Evidence(training.labels, counts, v, tested, m)
+    evidence_of = partial(Evidence, counts=counts, v=v, tested=tested, missing=m)
+    evidence = evidence_of(training.labels)
     average, mechanism = evidence.average(probas[: len(estimators)])
     tau, notes = np.einsum("c,cnk->nk", average, probas[: len(estimators)]), list[Note]()
     missing = np.empty(len(z))
@@ -587,7 +608,7 @@ def _weighed(
         if any(map(models_missingness, estimators.values())) and evidence.gain(tau) < _LEAST_GAIN:
             notes.append(Note("no-support"))
     losses = np.array([evidence.losses(proba) for proba in probas])
-    return _Weighed(average, evidence, losses, missing, notes)
+    return _Weighed(average, evidence_of, evidence, losses, missing, notes)
 
 
 def _missing_rate(training: Training, estimators: Mapping[str, Pipeline]) -> Array:
@@ -737,7 +758,9 @@ def _judged(
         fields["comparison"] = judge.gain(*pair)
     held_out = dict(zip(by_name, probas, strict=True))
     missing_proba = np.minimum(weighed.missing, Q_MAX)
-    return Comparison(**fields, rows=OfRows(is_tested, missing_proba, pool, tau, judge.posterior, probas=held_out))
+    evidence = None if pick else weighed.evidence_of
+    rows = OfRows(is_tested, missing_proba, pool, tau, judge.posterior, probas=held_out, evidence=evidence)
+    return Comparison(**fields, rows=rows)
 
 
 def _transduction(result: Comparison, training: Training) -> NDArray[Any]:
