@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from marmix import persistence
 from marmix.app import saved
+from marmix.app.annotations import tasks_of
 from marmix.app.findings import finite
 from marmix.app.fit import FILES, require_libraries
 from marmix.app.page import bars, environment, policy, readable
@@ -55,6 +56,7 @@ class Request:
     labels: Path | None = None
     accept: float | None = None  # share of wrong labels; by default that of the fit
     show: Sequence[str] = ()
+    tool: str | None = None
     seed: int = 0
     force: bool = False
     escape_formulas: bool = False
@@ -145,7 +147,8 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
         if not len(plan.pending):
             raise ValueError(_NONE_LEFT)
         places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
-    files = tuple(f"{name}.{kind}" for kind in ("json", "csv", "html"))
+    tasks = {None: (), "prodigy": ("-tasks.jsonl",), "label-studio": ("-tasks.json", "-tasks.xml")}[request.tool]
+    files = tuple(f"{name}{kind}" for kind in (".json", ".csv", ".html", *tasks))
     advice = "record their labels with --labels, or --force to replace {}"
     with new_files(request.results, files, force=request.force or answered, advice=advice) as part:
         if isinstance(plan, Audit):
@@ -193,6 +196,11 @@ def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], w
     write_rows(
         file.with_suffix(".csv"), replace(table, data=data, verbatim={}), {}, escape_formulas=request.escape_formulas
     )
+    numbers, classes = (ROW, [str(place + 1) for place in places]), model.classifier.classes_.astype(str).tolist()
+    if request.tool:
+        shown_cells = {name: texts[name].to_pylist() for name in names[: _SHOWN + len(request.show)]}
+        for kind, text in tasks_of(request.tool, numbers, shown_cells, LABEL, classes).items():
+            file.with_name(f"{file.name}-tasks.{kind}").write_text(text, encoding="utf-8")
     columns, cells = [], []
     for name in names[: _SHOWN + len(request.show)]:
         values = texts[name].to_pylist()
@@ -203,8 +211,8 @@ def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], w
         cells.append(values)
     page = labelling_page(
         f"{table.digest[:16]} {places.tolist()}",
-        (ROW, [str(place + 1) for place in places]),
-        model.classifier.classes_.astype(str).tolist(),
+        numbers,
+        classes,
         columns,
         list(zip(*cells, strict=True)),
         widths=widths,
@@ -345,7 +353,8 @@ def record_file(request: Request, progress: Progress) -> Audited:
 
 def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
     """The answers in a file by row: a class, or None where nobody can tell; empty cells are no answers."""
-    lacking = [name for name in (ROW, LABEL) if name not in table.names]
+    column = "label" if LABEL not in table.names else LABEL  # of Prodigy
+    lacking = [name for name in (ROW, column) if name not in table.names]
     if lacking:
         raise ValueError(
             f"{table.path} has no column {listed(lacking)}: use the download of the page, or the filled sheet."
@@ -353,7 +362,7 @@ def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
     names = {str(name): name for name in classes.tolist()}
     answers: dict[int, Any] = {}
     for row, text in zip(
-        table.text(ROW).to_pylist(), (text.strip() for text in table.text(LABEL).to_pylist()), strict=True
+        table.text(ROW).to_pylist(), (text.strip() for text in table.text(column).to_pylist()), strict=True
     ):
         if text == "":
             continue

@@ -11,7 +11,7 @@ from marmix.app.analyse import Analysis, analyse
 from marmix.app.findings import Caution, Findings
 from marmix.app.models import announced
 from marmix.app.page import report_html
-from marmix.app.reading import Table, read, write_rows
+from marmix.app.reading import Table, joined, read, write_rows
 from marmix.app.survey import Options, Plan, survey
 from marmix.outputs import new_files
 from marmix.tables.cells import counted
@@ -25,6 +25,8 @@ def fit_file(options: Options, progress: Progress) -> Findings:
     require_libraries()
     with new_files(options.out, FILES, force=options.force, sources=[options.data]) as folder:
         table = read(options.data, **options.reading)
+        if options.join is not None:
+            table = joined(table, read(options.join), options.id)
         progress.say(table.path, table.notes)
         plan = survey(table, options)
         table = plan.table

@@ -1,9 +1,10 @@
 """A saved model on the rows of a file: `marmix predict`, `evaluate`, `sensitivity` and `report`, and `marmix.report`."""
 
+import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -48,7 +49,7 @@ from marmix.tables import Encoder
 from marmix.tables.cells import as_table, counted, shown
 from marmix.tables.encoder import encoder_of
 from marmix.tables.preparation import Preparation
-from marmix.terminal import Progress, TerminalBytes, command_line
+from marmix.terminal import Progress, command_line
 
 FIGURES = ("png", "svg", "pdf")
 _SEEN = (
@@ -212,11 +213,8 @@ def predict_file(request: Request, progress: Progress) -> Predictions:
         result = predicted(saved.classifier, saved.transformed(X[complete]), complete, step)
     columns, escaped = result.columns(texts), request.escape_formulas
     sources = [request.model, request.data]
-    with (
-        nullcontext(_standard_output(table))
-        if request.out is None
-        else one_file(request.out, request.force, sources=sources) as target
-    ):
+    out = _standard_output(table) if request.out is None else one_file(request.out, request.force, sources=sources)
+    with out as target:
         formulas = write_rows(target, table, columns, escape_formulas=escaped)
     notes = counts.notes()
     if formulas and not escaped:
@@ -226,13 +224,17 @@ def predict_file(request: Request, progress: Progress) -> Predictions:
     return Predictions(len(complete), dict(zip(texts, labels, strict=True)), int(np.sum(~complete)), notes)
 
 
-def _standard_output(table: Table) -> Any:
+@contextmanager
+def _standard_output(table: Table) -> Iterator[Any]:
     """Standard output for rows, raw unless it is a terminal."""
     if sys.stdout is None:
         raise OSError("standard output is closed: name a file with --out.")
-    if sys.stdout.isatty():
-        return TerminalBytes(sys.stdout, table.dialect.encoding)
-    return sys.stdout.buffer
+    if not sys.stdout.isatty():
+        yield sys.stdout.buffer
+    else:
+        yield (rows := io.BytesIO())
+        text = rows.getvalue().decode(table.dialect.encoding, "backslashreplace")
+        print(text.replace("\r\n", "\n"), end="")
 
 
 # evaluate
