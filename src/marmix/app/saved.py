@@ -417,7 +417,7 @@ class Report:
     def _repr_html_(self) -> str:
         """A frame, so that the styles of the page and of the notebook do not mix."""
         return (
-            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix report" '
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="" title="marmix report" '
             'style="width: 100%; height: 80vh; border: 0"></iframe>'
         )
 
