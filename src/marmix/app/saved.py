@@ -394,19 +394,9 @@ def report_file(request: Request, progress: Progress) -> Findings:
     return analysis.findings
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """A report, which a notebook shows as a page, and a terminal as a summary.
+class Page:
+    """A page, which needs no other file; a notebook shows it in a frame, so that its styles and the notebook's do not mix."""
 
-    Attributes
-    ----------
-    findings : Findings
-        The verdict, counts, estimates and cautions as plain values; `findings.as_dict()` is what `summary.json` holds.
-    html : str
-        The page, which needs no other file.
-    """
-
-    findings: Findings
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -415,11 +405,26 @@ class Report:
             file.write_bytes(self.html.encode())
 
     def _repr_html_(self) -> str:
-        """A frame, so that the styles of the page and of the notebook do not mix."""
         return (
-            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix report" '
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix" '
             'style="width: 100%; height: 80vh; border: 0"></iframe>'
         )
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Page):
+    """A report, which a notebook shows as a page, and a terminal as a summary.
+
+    Attributes
+    ----------
+    findings : Findings
+        The verdict, counts, estimates and cautions as plain values; `findings.as_dict()` is what `summary.json` holds.
+    html : str
+        The page.
+    """
+
+    findings: Findings
+    html: str
 
     def __repr__(self) -> str:
         return "\n".join(summary_lines(self.findings))
