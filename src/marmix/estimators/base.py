@@ -228,21 +228,15 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             single=self.precision == "single",
         )
         rows.only_squares = self._only_squares
-        d, features = (
-            (checked.n_features_in_, getattr(checked, "feature_names_in_", None))
-            if reset
-            else (self.model_.n_features, self.model_.features)
-        )
-        names = column_names(features, d)
+        features = getattr(checked, "feature_names_in_", None) if reset else self.model_.features
+        names = column_names(features, checked.n_features_in_ if reset else self.model_.n_features)
         self._check_rows(rows, names)
         mean, covariance = rows.moments.overall()
         variance = covariance if covariance.ndim == 1 else np.diag(covariance)
         rows.check_moments(mean, variance, names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, variance)
-        return Training(
-            rows, features, names, mean, covariance, covariates, checked.preparation_ if reset else self.preparation_
-        )
+        return Training(rows, features, names, mean, covariance, covariates, checked.preparation_)
 
     def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
         """Rows whose features and their number are those of a fitted estimator, or with `reset` become them."""
