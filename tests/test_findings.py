@@ -145,7 +145,7 @@ def test_a_report_on_the_rows_of_the_fit_fits_no_candidate_again(reports, monkey
     for rivals in (False, True):
         model = MARClassifierCV(estimators=grid, cv=2, rivals=rivals).fit(table, y)
         fits.clear()
-        findings.append(marmix.report(model, table, y).findings.as_dict())
+        findings.append(str(marmix.report(model, table, y)))
         assert bool(fits) is not rivals
         assert not any(isinstance(estimator, MARLogisticRegression) for estimator in fits)
     assert findings[0] == findings[1]

@@ -64,7 +64,7 @@ class Python(SphinxDirective):
         if self.config.run_pages:
             printed = self._printed(source)
             if printed:
-                classes = ["printed"] if "\n" in printed else ["printed", "sentence"]
+                classes = ["printed"] if "  " in printed else ["printed", "sentence"]  # tables are not wrapped
                 blocks.append(nodes.literal_block(printed, printed, language="none", classes=classes))
             blocks += _figures()
         for block in blocks:

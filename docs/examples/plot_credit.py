@@ -60,7 +60,7 @@ for name, clf in fits.items():
 # The check that reveals it
 # -------------------------
 # Sort the applicants by their probability of default, and compare the observed share of missing labels with the fitted one
-# (`marmix.evaluation.missingness_check`). `MARClassifierCV` and ``marmix fit`` run this check themselves.
+# (`marmix.evaluation.missingness_check`).
 
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(6.2, 3.6), layout="constrained")

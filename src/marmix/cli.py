@@ -125,11 +125,8 @@ def parser_of_all() -> Parser:
             ("Impute the missing labels of your own file:", "marmix fit cells.csv --label type --out results"),
             ("Labels and probabilities for new rows:", "marmix predict results/model.marmix new.csv"),
         ],
-        exits={
-            3: "the files were written, but the fit did not converge",
-            130: "interrupted",
-            143: "terminated by a signal",
-        },
+        ending="exit codes: 0 success, 1 error, 2 wrong arguments, 3 files written but the fit did not converge, "
+        "130 interrupted, 143 terminated by a signal",
     )
     commands = parser.add_subparsers(prog="marmix", dest="command", metavar="COMMAND", required=True, title="commands")
     for name, command in COMMANDS.items():

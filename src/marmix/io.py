@@ -145,15 +145,11 @@ def to_memmap(
 
     Pass `X` and `y` of the result to any estimator: ``clf.fit(table.X, table.y)``.
     """
-    for option, value, allowed in (
-        ("dtype", dtype, ["float64", "float32"]),
-        ("missing", missing, ["raise", "nan", "drop"]),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{option}={value!r} is not one of {', '.join(map(repr, allowed))}.")
+    if dtype not in ("float64", "float32") or missing not in ("raise", "nan", "drop"):
+        raise ValueError(
+            f"dtype={dtype!r}, missing={missing!r}: see the documentation of to_memmap for what is allowed."
+        )
     files = _files(target)
-    if not files[0].parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {files[0].parent}: make it first.")
     batches = _batches(source)
     first = next(batches, None)
     if first is None:
@@ -164,7 +160,6 @@ def to_memmap(
     sources = [file for file in (source, getattr(source, "filename", None)) if isinstance(file, str | os.PathLike)]
     advice = "give another target, or overwrite=True to replace {}"
     names = [file.name for file in files]
-    booleans: dict[str, bool] = {}
     with new_files(files[0].parent, names, force=overwrite, sources=sources, advice=advice) as part:
         with open(part / names[0], "wb") as file:
             _write_header(file, (0, len(features)), dtype)
@@ -173,7 +168,7 @@ def to_memmap(
                 block = np.empty((batch.num_rows, len(features)), dtype)
                 with np.errstate(over="ignore"):  # numbers too large for float32 are rejected below, as infinity
                     for j, name in enumerate(features):
-                        block[:, j] = _numbers(batch.column(name), name, seen, booleans)
+                        block[:, j] = _numbers(batch.column(name), name, seen)
                 kept = _kept(block, missing, features, seen)
                 file.write(np.ascontiguousarray(block[kept]).data)
                 if label is not None:
@@ -182,14 +177,7 @@ def to_memmap(
             _write_header(file, (rows, len(features)), dtype)
         if not rows:
             raise ValueError(f"the table has no row{' without a missing feature' if seen else ''}.")
-        facts = {
-            "columns": features,
-            "label": label,
-            "classes": None,
-            "rows": rows,
-            "dropped": seen - rows,
-            "dtype": dtype,
-        }
+        facts = {"columns": features, "label": label, "classes": None, "rows": rows, "dropped": seen - rows}
         if label is not None:
             facts["classes"] = coder.classes.tolist()
             np.save(part / names[1], coder.numbered(np.concatenate(codes)).astype(_code_type(coder.classes)))
@@ -242,17 +230,15 @@ def open_memmap(target: str | os.PathLike[str]) -> Converted:
     try:
         facts = json.loads(files[2].read_text(encoding="utf-8"))
         columns, classes, rows, dropped = (facts[key] for key in ("columns", "classes", "rows", "dropped"))
-        shape, dtype = (rows, len(columns)), np.dtype(facts["dtype"])
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{files[2]} is not there: convert the table with to_memmap.") from None
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{files[2]} was not written by to_memmap: convert the table again.") from None
-    X = _mapped(files[0], shape, dtype)
-    y = None if classes is None else _mapped(files[1], (rows,), _code_type(classes))
-    if classes is not None:
-        names = np.array(classes)
-        classes = names if names.dtype.kind in "biU" else np.array(classes, dtype=object)  # beyond int64
-    return Converted(X, y, columns, classes, rows, dropped)
+        X = np.load(files[0], mmap_mode="r")
+        y = None if classes is None else np.load(files[1], mmap_mode="r")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error.filename} is not there: convert the table with to_memmap.") from None
+    except (KeyError, TypeError, ValueError, EOFError) as error:
+        raise ValueError(f"{target} or a file beside it is damaged ({error}): convert the table again.") from None
+    if X.shape != (rows, len(columns)) or (y is not None and len(y) != rows):
+        raise ValueError(f"{files[0]} and the files beside it do not belong together: convert the table again.")
+    return Converted(X, y, columns, None if classes is None else np.array(classes), rows, dropped)
 
 
 def _files(target: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
@@ -268,21 +254,6 @@ def _write_header(file: Any, shape: tuple[int, ...], dtype: str) -> None:
     file.seek(0)
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
-
-
-def _mapped(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is not there: convert the table again.") from None
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is damaged ({error}): convert the table again.") from None
-    if array.shape != shape or array.dtype != dtype:
-        raise ValueError(
-            f"{path} holds {array.dtype} of shape {array.shape}, but its .json file says {dtype} of shape {shape}. Convert the "
-            "table again."
-        )
-    return array
 
 
 def _batches(source: Any) -> Iterator[Any]:
@@ -303,14 +274,7 @@ def _batches(source: Any) -> Iterator[Any]:
     elif isinstance(source, pa.RecordBatchReader):
         yield from _small(source)
     elif hasattr(source, "ndim") or hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.RecordBatch):
-        size = _rows_at_once(source.shape[1])
-        for a in range(0, len(source), size):
-            part = (
-                source[a : a + size]
-                if isinstance(source, np.ndarray) or not hasattr(source, "iloc")
-                else source.iloc[a : a + size]
-            )
-            yield from as_table(part).combine_chunks().to_batches()
+        yield from _small(as_table(source).combine_chunks().to_batches())
     elif isinstance(source, Iterable):
         yield from chain.from_iterable(map(_batches, source))
     else:
@@ -319,13 +283,9 @@ def _batches(source: Any) -> Iterator[Any]:
         )
 
 
-def _rows_at_once(width: int) -> int:
-    return _BLOCK // (8 * max(width, 1)) or 1
-
-
 def _small(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
-        size = _rows_at_once(batch.num_columns)
+        size = _BLOCK // (8 * max(batch.num_columns, 1)) or 1
         yield from (batch.slice(a, size) for a in range(0, batch.num_rows, size))
 
 
@@ -337,31 +297,24 @@ def _features(batch: Any, columns: Sequence[str] | None, label: str | None) -> l
     index = (batch.schema.pandas_metadata or {}).get("index_columns", [])
     chosen = [name for name in names if name != label and name not in index] if columns is None else list(columns)
     check_columns(chosen if label is None else [*chosen, label], names, "the table")
-    twice = [name for name in chosen if counts[name] > 1]
-    if twice or not chosen or len(set(chosen)) < len(chosen) or label in chosen or (columns is None and "" in chosen):
+    if not chosen or any(counts[name] > 1 or chosen.count(name) > 1 or name in (label, "") for name in chosen):
         raise ValueError(f"columns={columns!r}: name at least one feature of {names}, each once, and not the label.")
     return chosen
 
 
-def _numbers(column: Any, name: str, seen: int, booleans: dict[str, bool]) -> NDArray[Any]:
-    """A column as numbers, NaN if missing; text is true and false as 1 and 0 if its first cells are such."""
+def _numbers(column: Any, name: str, seen: int) -> NDArray[Any]:
+    """A column as numbers, NaN if missing; true and false are 1 and 0."""
     pa, kind = arrow(), column.type
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     if pa.types.is_floating(column.type) or pa.types.is_integer(kind):
-        values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return values
+        return np.asarray(column.to_numpy(zero_copy_only=False))
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise ValueError(f"column {name!r} holds {kind}, not numbers. {_ADVICE}")
     cells = as_numbers(column)
-    values, odd = cells.values, cells.odd
-    if booleans.get(name, bool(odd.any())):
-        truth = truths(trimmed(column))
-        if booleans.get(name, not (odd & (truth < 0)).any()):
-            values, odd = np.where(truth < 0, np.nan, truth), ~cells.missing & (truth < 0)
-            booleans[name] = True
-    if not cells.missing.all():
-        booleans.setdefault(name, False)
+    truth = truths(trimmed(column)) if cells.odd.any() else None
+    values = cells.values if truth is None else np.where(cells.odd & (truth >= 0), truth, cells.values)
+    odd = np.isnan(values) & ~cells.missing
     if odd.any():
         i = int(np.argmax(odd))
         raise ValueError(

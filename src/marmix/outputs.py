@@ -46,7 +46,17 @@ def new_files(
         If one of the files exists, the parent does not exist, or the folder cannot be written.
     """
     folder = Path(folder)
-    _check(folder, names, force, sources, advice)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, where a folder is to be made: give another --out.")
+    if not folder.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder.absolute().parent}: make it first.")
+    for path in (folder / name for name in names):
+        if path.is_dir():
+            raise FileExistsError(f"{path} is a folder, where a file is to be written: give another path.")
+        if path.exists() and any(os.path.exists(source) and path.samefile(source) for source in sources):
+            raise FileExistsError(f"{path} is the file that is read, and is not overwritten: give another path.")
+        if os.path.lexists(path) and not force:
+            raise FileExistsError(f"{path} exists: {advice.format('it' if len(names) == 1 else 'them')}.")
     place = folder if folder.is_dir() else folder.absolute().parent
     try:
         part = TemporaryDirectory(dir=place, prefix=".marmix-")
@@ -54,30 +64,9 @@ def new_files(
         raise OSError(f"{place} cannot be written ({error.strerror}): give another folder with --out.") from None
     with part:
         yield Path(part.name)
-        _check(folder, names, force, sources, advice)
         folder.mkdir(exist_ok=True)
         for file in list(Path(part.name).iterdir()):
             os.replace(file, folder / file.name)
-
-
-def _check(
-    folder: Path, names: Sequence[str], force: bool, sources: Sequence[str | os.PathLike[str]], advice: str
-) -> None:
-    paths = [folder / name for name in names]
-    for link in (folder, *paths):
-        if link.is_symlink() and not link.exists():
-            raise FileExistsError(f"{link} is a link to {os.readlink(link)}, which does not exist: remove it.")
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file, where a folder is to be made: give another --out.")
-    if not folder.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder.absolute().parent}: make it first.")
-    for path in filter(os.path.lexists, paths):
-        if path.is_dir() and not path.is_symlink():
-            raise FileExistsError(f"{path} is a folder, where a file is to be written: give another path.")
-        if any(os.path.exists(source) and path.samefile(source) for source in sources):
-            raise FileExistsError(f"{path} is the file that is read, and is not overwritten: give another path.")
-        if not force:
-            raise FileExistsError(f"{path} exists: {advice.format('it' if len(names) == 1 else 'them')}.")
 
 
 @contextmanager
@@ -87,18 +76,15 @@ def one_file(
     *,
     sources: Sequence[str | os.PathLike[str]] = (),
     advice: str = _ADVICE,
-    pipes: bool = True,
 ) -> Iterator[Path]:
     """Yield a path to write to; the file appears at `path` when the `with` block ends without an exception.
 
     Parameters
     ----------
     path : path
-        The file. With `pipes`, a pipe or a device, such as ``/dev/stdout``, is written directly.
+        The file.
     force, sources, advice
         As in `new_files`.
-    pipes : bool, default=True
-        Whether pipes and devices are allowed.
 
     Yields
     ------
@@ -111,10 +97,5 @@ def one_file(
         As in `new_files`.
     """
     path = Path(path)
-    if pipes and path.exists() and (not (path.is_file() or path.is_dir()) or str(path.parent) in ("/dev", "/dev/fd")):
-        yield path
-        return
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.absolute().parent}: make it first.")
     with new_files(path.parent, [path.name], force=force, sources=sources, advice=advice) as part:
         yield part / path.name

@@ -1,7 +1,5 @@
 """Text for a terminal: harmless characters, command lines to paste, and the progress of a long job."""
 
-import codecs
-import io
 import os
 import re
 import shlex
@@ -9,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import list2cmdline
 from threading import Event, Thread
 from time import monotonic
 from typing import Any
@@ -26,15 +25,8 @@ def visible(text: str) -> str:
 
 
 def command_line(words: Sequence[str], windows: bool = os.name == "nt") -> str:
-    """The words as a line to paste: quoted for a POSIX shell, or on Windows for cmd and PowerShell alike."""
-    return " ".join(map(_quoted, words)) if windows else shlex.join(words)
-
-
-def _quoted(word: str) -> str:
-    r"""The word in double quotes if needed; backslashes before a quote are doubled, as programs on Windows read them."""
-    if re.fullmatch(r"[\w.:/+=-]+", word):
-        return word
-    return '"' + re.sub(r'(\\*)("|$)', lambda match: match[1] * 2 + match[2].replace('"', r"\""), word) + '"'
+    """The words as a line to paste into a shell."""
+    return list2cmdline(words) if windows else shlex.join(words)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -55,28 +47,6 @@ class VisibleText:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
-
-
-class TerminalBytes:
-    """A binary file that shows what is written in a terminal."""
-
-    def __init__(self, stream: Any, encoding: str):
-        decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
-        self.stream, self._decoder = stream, io.IncrementalNewlineDecoder(decoder, translate=True)
-
-    def write(self, content: bytes) -> int:
-        """Write bytes."""
-        self.stream.write(self._decoder.decode(content).removeprefix("\ufeff"))
-        return len(content)
-
-    def flush(self) -> None:
-        """Write what is in the buffer."""
-        self.stream.flush()
-
-
-def raw(stream: Any) -> Any:
-    """The stream behind one of visible text, for a progress bar, which moves the cursor."""
-    return getattr(stream, "stream", stream)
 
 
 Step = Callable[..., None]  # called with the finished share of a phase, 0 to 1, and what is done next
@@ -131,4 +101,4 @@ class Progress:
 
     def _draw(self, text: str) -> None:
         """Put text in place of the last line of the terminal."""
-        print(f"\r{text[:_WIDTH]:<{_WIDTH}}\r", end="", file=raw(sys.stderr), flush=True)
+        print(f"\r{text[:_WIDTH]:<{_WIDTH}}\r", end="", file=getattr(sys.stderr, "stream", sys.stderr), flush=True)

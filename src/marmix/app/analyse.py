@@ -203,14 +203,15 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
     average = averaged(cv, comparison, rows.X, rows.labels, part(step, 0.8, 0.9), rows.missing)
     leading = statistical(comparison)
     model = Model(average, None if leading is None else average.estimators_[leading], rows.classes)
-    predictions = predicted(average, rows.X, rows.complete, part(step, 0.9, 0.92))
+    step(0.9, "tests and intervals")
+    tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing)
+    predictions = predicted(average, rows.X, rows.complete, part(step, 0.92, 0.94))
     labelled, source = with_labels(predictions, rows)
     columns = labelled.columns(rows.classes.astype(str).tolist(), source)
     tested, sets = facts.held_out(comparison, sample.labels, len(rows.X)), None
     if options.sets is not None:
         texts, sets = sets_of(options.sets, sample, None if tested is None else tested.proba, rows, predictions)
         columns[f"{PREFIX}set"] = texts
-    step(0.92, "tests and intervals")
     case = Case(
         source=Source(
             file=table.path.name,
@@ -231,7 +232,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         sample=sample,
         predictions=predictions,
         tested=tested,
-        tests=facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing),
+        tests=tests,
         sets=sets,
     )
     analysis = analysis_of(case, [Caution("note", text) for text in plan.notes])

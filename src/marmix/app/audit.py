@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from marmix import persistence
 from marmix.app import saved
+from marmix.app.annotations import tasks_of
 from marmix.app.findings import finite
 from marmix.app.fit import FILES, require_libraries
 from marmix.app.page import bars, environment, policy, readable
@@ -28,7 +29,7 @@ from marmix.core.labels import MISSING_TEXTS, number_labels
 from marmix.evaluation.joint import Range
 from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
 from marmix.outputs import new_files
-from marmix.tables.cells import arrow, listed, shown
+from marmix.tables.cells import arrow, as_table, as_text, listed, shown
 from marmix.terminal import Progress, command_line
 
 AUDIT, HARDEST = "audit", "hardest"  # files of the rows to label, with .json for the plan, .csv and .html
@@ -55,6 +56,7 @@ class Request:
     labels: Path | None = None
     accept: float | None = None  # share of wrong labels; by default that of the fit
     show: Sequence[str] = ()
+    tool: str | None = None
     seed: int = 0
     force: bool = False
     escape_formulas: bool = False
@@ -145,7 +147,8 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
         if not len(plan.pending):
             raise ValueError(_NONE_LEFT)
         places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
-    files = tuple(f"{name}.{kind}" for kind in ("json", "csv", "html"))
+    tasks = {None: (), "prodigy": ("-tasks.jsonl",), "label-studio": ("-tasks.json", "-tasks.xml")}[request.tool]
+    files = tuple(f"{name}{kind}" for kind in (".json", ".csv", ".html", *tasks))
     advice = "record their labels with --labels, or --force to replace {}"
     with new_files(request.results, files, force=request.force or answered, advice=advice) as part:
         if isinstance(plan, Audit):
@@ -193,6 +196,11 @@ def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], w
     write_rows(
         file.with_suffix(".csv"), replace(table, data=data, verbatim={}), {}, escape_formulas=request.escape_formulas
     )
+    numbers, classes = (ROW, [str(place + 1) for place in places]), model.classifier.classes_.astype(str).tolist()
+    if request.tool:
+        shown_cells = {name: texts[name].to_pylist() for name in names[: _SHOWN + len(request.show)]}
+        for kind, text in tasks_of(request.tool, numbers, shown_cells, LABEL, classes).items():
+            file.with_name(f"{file.name}-tasks.{kind}").write_text(text, encoding="utf-8")
     columns, cells = [], []
     for name in names[: _SHOWN + len(request.show)]:
         values = texts[name].to_pylist()
@@ -203,8 +211,8 @@ def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], w
         cells.append(values)
     page = labelling_page(
         f"{table.digest[:16]} {places.tolist()}",
-        (ROW, [str(place + 1) for place in places]),
-        model.classifier.classes_.astype(str).tolist(),
+        numbers,
+        classes,
         columns,
         list(zip(*cells, strict=True)),
         widths=widths,
@@ -285,6 +293,75 @@ def labelling_page(
     )
 
 
+@dataclass(frozen=True)
+class LabelPage(saved.Page):
+    """A page on which someone labels the pending rows of an audit.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    classes : list
+        Of the labels.
+    """
+
+    html: str = field(repr=False)
+    classes: list[Any]
+
+    def answers(self, path: str | os.PathLike[str] = f"{AUDIT}-labels.csv") -> dict[int, Any]:
+        """The labels in a download of the page by position, None where nobody can tell: what `Audit.record` takes."""
+        return {row - 1: label for row, label in answers_of(read(path), np.array(self.classes)).items()}
+
+
+def label_page(audit: Audit, X: Any, show: Sequence[str] = ()) -> LabelPage:
+    """The pending rows of an audit as a page on which to label them, in a notebook or in a browser.
+
+    Parameters
+    ----------
+    audit : Audit
+    X : array-like of shape (n, d) or table
+        The rows, as people know them: a table may have other columns than the features.
+    show : sequence of str, default=()
+        Columns of text to show in full, such as a report.
+
+    Returns
+    -------
+    LabelPage
+        A notebook shows it; `save(path)` writes it. Its download, audit-labels.csv, is read by `answers(path)`.
+
+    Examples
+    --------
+    >>> import marmix
+    >>> from marmix.datasets import load_mammography
+    >>> masses = load_mammography(as_frame=True)
+    >>> clf = marmix.MARLogisticRegression().fit(masses.data, masses.target)
+    >>> audit = marmix.Audit(clf, masses.data, masses.target, random_state=0)
+    >>> page = marmix.label_page(audit, masses.data)    # in a notebook, this shows the page
+    >>> page.save("audit.html")    # doctest: +SKIP
+    >>> audit.record(page.answers("audit-labels.csv"))    # doctest: +SKIP
+    """
+    require_libraries()
+    pending = audit.pending
+    table = as_table(X if hasattr(X, "columns") else np.asarray(X)).take(arrow().array(pending))
+    lacking = [name for name in show if name not in table.column_names]
+    if lacking:
+        raise ValueError(f"show: the rows have no column {listed(lacking)}.")
+    names = list(dict.fromkeys([*show, *table.column_names]))[: _SHOWN + len(show)]
+    cells = [as_text(table[name]).to_pylist() for name in names]
+    numbers, classes = [str(row + 1) for row in pending.tolist()], audit.clf.classes_
+    html = labelling_page(
+        f"notebook {numbers}",
+        (ROW, numbers),
+        classes.astype(str).tolist(),
+        [(name, "text" if name in show else "feature") for name in names],
+        list(zip(*cells, strict=True)),
+        widths=audit.half_widths()[-len(pending) :],
+        title=f"{len(pending):,} rows to label",
+        command="audit.record(page.answers('audit-labels.csv'))",
+    )
+    return LabelPage(html, classes.tolist())
+
+
 # Their labels
 
 
@@ -345,7 +422,8 @@ def record_file(request: Request, progress: Progress) -> Audited:
 
 def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
     """The answers in a file by row: a class, or None where nobody can tell; empty cells are no answers."""
-    lacking = [name for name in (ROW, LABEL) if name not in table.names]
+    column = "label" if LABEL not in table.names else LABEL  # of Prodigy
+    lacking = [name for name in (ROW, column) if name not in table.names]
     if lacking:
         raise ValueError(
             f"{table.path} has no column {listed(lacking)}: use the download of the page, or the filled sheet."
@@ -353,7 +431,7 @@ def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
     names = {str(name): name for name in classes.tolist()}
     answers: dict[int, Any] = {}
     for row, text in zip(
-        table.text(ROW).to_pylist(), (text.strip() for text in table.text(LABEL).to_pylist()), strict=True
+        table.text(ROW).to_pylist(), (text.strip() for text in table.text(column).to_pylist()), strict=True
     ):
         if text == "":
             continue

@@ -4,13 +4,13 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from textwrap import fill
-from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from sklearn.pipeline import Pipeline
@@ -25,12 +25,10 @@ from marmix.selection.candidates import KINDS
 from marmix.terminal import Progress
 
 LARGEST_SEED = 2**32 - 1  # of NumPy
-EXITS = {0: "success", 1: "error", 2: "wrong arguments"}
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help ends with examples, exit codes and related commands, and whose errors take two lines.
+    """A parser whose help ends with examples, and whose errors take two lines.
 
     Parameters
     ----------
@@ -40,79 +38,60 @@ class Parser(argparse.ArgumentParser):
         Paragraphs, separated by blank lines.
     examples : sequence of pairs
         What a command line does, and the command line.
-    exits : mapping
-        Exit codes and what they mean, where it is not as in `EXITS`.
-    also : sequence of str
-        Related commands.
+    ending : str
+        A paragraph below.
     """
 
     def __init__(
-        self,
-        *,
-        usage: str,
-        description: str,
-        examples: Sequence[tuple[str, str]],
-        exits: Mapping[int, str],
-        also: Sequence[str] = (),
-        **kwargs: Any,
+        self, *, usage: str, description: str, examples: Sequence[tuple[str, str]], ending: str = "", **kwargs: Any
     ):
-        self.examples, self.exits, self.also = tuple(examples), EXITS | dict(exits), tuple(also)
+        self.examples = tuple(examples)
         self.commands: dict[str, Parser] = {}
+        lines = [f"  {words}\n    {command}" for words, command in self.examples]
         super().__init__(
             usage=f"%(prog)s {usage}",
             description="\n\n".join(fill(paragraph, WIDTH) for paragraph in description.split("\n\n")),
-            epilog="\n\n".join(self._sections()),
+            epilog="\n".join(["examples:", *lines, *([f"\n{fill(ending, WIDTH)}"] if ending else [])]),
             formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=28, width=WIDTH),
             add_help=False,
             **kwargs,
         )
         self.color = False  # what the program prints has no control characters
 
-    def _sections(self) -> Iterator[str]:
-        yield "examples:\n" + "\n".join(f"  {words}\n    {command}" for words, command in self.examples)
-        codes = ", ".join(f"{code} {words}" for code, words in self.exits.items())
-        yield fill(f"exit codes: {codes}", WIDTH, subsequent_indent="  ")
-        if self.also:
-            names = ", ".join(f"marmix {name}" for name in self.also)
-            yield fill(f"see also: {names}", WIDTH, subsequent_indent="  ")
-
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
         self.exit(2, f"{self.prog}: {message}\nSee {self.prog} --help.\n")
 
 
-def at_least(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
-    """A converter to integers of at least `least` and at most `most`."""
+def between(low: float, high: float, what: str, kind: Callable[[str], float] = float) -> Callable[[str], Any]:
+    """A converter to numbers between two others."""
 
-    def convert(text: str) -> int:
-        value = int(text[:100]) if text.isascii() and text.isdecimal() else -1
-        if not least <= value <= most:
-            end = f" and at most {most}" if value > most else ""
-            raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a whole number of at least {least}{end}")
+    def convert(text: str) -> float:
+        try:
+            value = kind(text)
+        except (ValueError, ZeroDivisionError):
+            value = math.nan
+        if not low < value < high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
         return value
 
     return convert
 
 
-def number(text: str) -> float:
-    """A number, NaN if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """A converter to integers of at least `least` and at most `most`."""
+    return between(least - 1, most + 1, f"a whole number from {least} to {most}", int)
 
 
-def share(text: str) -> float:
-    """A number between 0 and 1."""
-    if not 0.0 < number(text) < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
-    return number(text)
+def of_hundred(text: str) -> float:
+    """A number, which may be in percent."""
+    return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
 
 
-def accepted(text: str) -> float:
-    """A share, which may be in percent, such as 5%."""
-    top, percent, _ = text.partition("%")
-    return share(str(number(top) / 100.0)) if percent else share(text)
+share = between(0.0, 1.0, "a number between 0 and 1, such as 0.05 or 5%", of_hundred)
+odds = between(
+    1e-20, 1e20, "an odds ratio: a positive number, or a fraction such as 1/2", lambda text: float(Fraction(text))
+)
 
 
 def class_share(text: str) -> tuple[str, float]:
@@ -123,38 +102,9 @@ def class_share(text: str) -> tuple[str, float]:
     return name, share(value)
 
 
-def seconds(text: str) -> float:
-    """A time in seconds, from a number that may have the unit s, m or h."""
-    value = number(text[:-1]) * UNITS[text[-1]] if text[-1:] in UNITS else number(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time, such as 90 (seconds), 10m or 2h")
-    return value
-
-
 def log_odds(text: str) -> float:
-    """The logarithm of an odds ratio, written as a number or a fraction such as 1/2."""
-    top, _, bottom = text.partition("/")
-    below = number(bottom or "1")
-    value = number(top) / below if below else math.nan
-    if not 1e-20 < value < 1e20:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an odds ratio: a positive number, or a fraction such as 1/2")
-    return math.log(value)
-
-
-def text(value: str) -> str:
-    """Text that can be written to a file."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError(f"{value!a} is not text in the encoding of this terminal") from None
-    return value
-
-
-def place(text: str) -> Path:
-    """A path that is not empty."""
-    if not text.strip() or "\0" in text:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a path: name a file or folder, or '.' for this folder")
-    return Path(text)
+    """The logarithm of an odds ratio."""
+    return math.log(odds(text))
 
 
 LABEL_OPTIONS = ("--label", "--votes", "--shares")  # of which one may be given
@@ -164,17 +114,17 @@ _SEVERAL: dict[str, Any] = {"nargs": "+", "default": []}
 
 # All options of the commands that work on files; what a command says otherwise stands with the command.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "model": {"type": place, "metavar": "MODEL", "help": "model.marmix, as 'marmix fit' or marmix.save wrote it"},
-    "data": {"type": place, "metavar": "DATA", "help": "file with the columns of the fit"},
+    "model": {"type": Path, "metavar": "MODEL", "help": "model.marmix, as 'marmix fit' or marmix.save wrote it"},
+    "data": {"type": Path, "metavar": "DATA", "help": "file with the columns of the fit"},
     "--label": {"metavar": "COLUMN", "help": "label column (default: as in the fit)"},
     "--votes": _SEVERAL | {"metavar": "COL", "help": "or: label columns, one for each annotator"},
     "--shares": _SEVERAL | {"metavar": "COL", "help": "or: columns of votes, one named after each class"},
     "--id": {"metavar": "COLUMN", "help": "column that identifies the rows"},
+    "--join": {"type": Path, "metavar": "FILE", "help": "file with more columns of the rows, found by --id"},
     "--features": {"nargs": "+", "metavar": "COL", "help": "feature columns (default: all others)"},
     "--exclude": {"nargs": "+", "action": "extend", "default": [], "metavar": "COL", "help": "columns to leave out"},
-    "--missing": _REPEATED
-    | {"type": text, "metavar": "TEXT", "help": "label that means missing, besides empty, NA, -1, ?"},
-    "--missing-cells": {"nargs": "+", "action": "extend", "type": text, "default": [], "metavar": "T"}
+    "--missing": _REPEATED | {"metavar": "TEXT", "help": "label that means missing, besides empty, NA, -1, ?"},
+    "--missing-cells": {"nargs": "+", "action": "extend", "default": [], "metavar": "T"}
     | {"help": "feature cells that mean missing, such as 999"},
     "--impute-features": {"choices": ("median", "drop"), "default": "median", "metavar": "HOW"}
     | {"help": "median, or drop: no label where a feature is missing"},
@@ -185,34 +135,38 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--prevalence": _REPEATED
     | {"type": class_share, "metavar": "CLASS=SHARE", "help": "known share of a class among all rows: yes=0.03"},
     "--sets": {"type": share, "metavar": "SHARE"} | {"help": "add sets; this share of them holds the true class"},
-    "--accept": {"type": accepted, "metavar": "SHARE"}
-    | {"help": "share of wrong labels that you accept (default: 10%%)"},
-    "--time-limit": {"type": seconds, "metavar": "TIME"}
-    | {"help": "for comparing models, in seconds, or as 10m or 2h"},
-    "--seed": {"type": at_least(0, LARGEST_SEED), "default": 0, "metavar": "N"}
+    "--accept": {"type": share, "metavar": "SHARE"} | {"help": "share of wrong labels that you accept (default: 10%%)"},
+    "--time-limit": {"type": between(0.0, math.inf, "a number of seconds"), "metavar": "SECONDS"}
+    | {"help": "most seconds for comparing models"},
+    "--seed": {"type": whole(0, LARGEST_SEED), "default": 0, "metavar": "N"}
     | {"help": "of the random numbers (default: %(default)s)"},
     "--score": {"metavar": "COLUMN", "help": "judge this column instead of a model"},
-    "--threshold": {"type": number, "metavar": "X", "help": "with --score: the test is positive from this score on"},
+    "--threshold": {"type": float, "metavar": "X", "help": "with --score: the test is positive from this score on"},
     "--class": {"dest": "varied", "metavar": "NAME", "help": "class to vary (default: the rarest)"},
     "--odds": {"nargs": "+", "type": log_odds, "metavar": "RATIO"}
     | {"help": "how many times as likely its rows lose their label (default: nine from 1/4 to 4)"},
-    "--plot": {"type": place, "metavar": "FILE", "help": "figure to write: .png, .svg or .pdf"},
+    "--plot": {"type": Path, "metavar": "FILE", "help": "figure to write: .png, .svg or .pdf"},
     "shell": {},
-    "results": {"type": place, "metavar": "DIR", "help": "folder that 'marmix fit' wrote"},
-    "--rows": {"type": at_least(1), "metavar": "N", "help": "rows to draw (default: 30)"},
+    "results": {"type": Path, "metavar": "DIR", "help": "folder that 'marmix fit' wrote"},
+    "--rows": {"type": whole(1), "metavar": "N", "help": "rows to draw (default: 30)"},
     "--half-width": {"type": share, "metavar": "SHARE"}
     | {"help": "or: as many as give the share of wrong labels to +/- this, such as 0.05"},
     "--hardest": _FLAG | {"help": "the rows most worth labelling, not drawn by chance"},
-    "--labels": {"type": place, "metavar": "FILE", "help": "audit-labels.csv or the filled audit.csv: learn from it"},
+    "--labels": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "audit-labels.csv, the filled audit.csv or an export: learn from it",
+    },
     "--show": {"nargs": "+", "default": [], "metavar": "COL", "help": "columns of text or of paths of images to show"},
-    "--out": {"type": place, "metavar": "FILE"},
+    "--as": {"dest": "tool", "choices": ("label-studio", "prodigy"), "metavar": "TOOL"}
+    | {"help": "write the rows as tasks for label-studio or prodigy too"},
+    "--out": {"type": Path, "metavar": "FILE"},
     "--force": _FLAG | {"help": "replace existing files"},
     "--escape-formulas": _FLAG | {"help": "put an apostrophe before formulas of a spreadsheet"},
     "--encoding": {"metavar": "NAME", "help": "of a text file (default: UTF-8, UTF-16 or cp1252)"},
     "--delimiter": {"metavar": "CHARACTER", "help": "such as ';' or tab (default: as in the file)"},
     "--decimal": {"choices": (".", ","), "metavar": "MARK", "help": "'.' or ',' (default: as in the file)"},
-    "--header-row": {"type": at_least(1), "metavar": "N"}
-    | {"help": "line of the names, from 1 (default: below titles)"},
+    "--header-row": {"type": whole(1), "metavar": "N"} | {"help": "line of the names, from 1 (default: below titles)"},
     "--sheet": {"metavar": "SHEET", "help": "name or number (default: the first)"},
     "--json": _FLAG | {"help": "print the result as JSON"},
     "--quiet": _FLAG | {"help": "print no progress and no summary"},
@@ -233,8 +187,6 @@ class Command(NamedTuple):
     options: Mapping[str, dict[str, Any]]
     rare: Sequence[str] = ()
     label_required: bool = False
-    exits: Mapping[int, str] = MappingProxyType({})
-    also: Sequence[str] = ()
 
     def add_to(self, commands: Any, name: str) -> None:
         """Add the command to the parser of the program."""
@@ -244,8 +196,6 @@ class Command(NamedTuple):
             usage=self.usage,
             description=f"{self.about[0].upper()}{self.about[1:]}.\n\n{self.description}",
             examples=self.examples,
-            exits=self.exits,
-            also=self.also,
         )
         parser.set_defaults(run=self.run)
         main, rare = (parser.add_argument_group(title) for title in ("arguments", "rare options"))
@@ -435,16 +385,14 @@ COMMANDS = {
         {"--out": {"metavar": "DIR", "help": "folder to write to (default: marmix-demo, or marmix-demo-2, ...)"}}
         | {"--force": {}, "--seed": {}, "--json": {}, **_END},
         ["--debug"],
-        exits={NOT_CONVERGED: "files written, but not converged"},
-        also=("fit",),
     ),
     "fit": Command(
         run_fit,
         "impute missing labels of a file; write a model and a report",
         "DATA --label COLUMN --out DIR [options]",
-        "Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label. Models that take into account why "
-        "labels are missing and models that ignore it are averaged, weighted by cross-validation. The folder DIR gets "
-        "imputed.csv, model.marmix, report.html and summary.json.",
+        "Read a CSV, TSV, Parquet, Feather or Excel file, or an export of Label Studio or Prodigy, in which some rows have no "
+        "label. Models that take into account why labels are missing and models that ignore it are averaged, weighted by "
+        "cross-validation. The folder DIR gets imputed.csv, model.marmix, report.html and summary.json.",
         [
             (
                 "Impute the labels that are missing in the column 'type':",
@@ -460,7 +408,7 @@ COMMANDS = {
             ),
         ],
         {
-            "data": {"help": "file: .csv, .tsv, .parquet, .feather or .xlsx"},
+            "data": {"help": "file: .csv, .tsv, .parquet, .feather, .xlsx, .json or .jsonl"},
             "--label": {"help": "label column; some labels are missing"},
             "--votes": {},
             "--shares": {},
@@ -472,14 +420,20 @@ COMMANDS = {
             **_END,
         },
         [
-            *("--model", "--seed", "--time-limit", "--prevalence", "--sets", "--classes", "--keep", "--missing-cells"),
+            *(
+                "--model",
+                "--seed",
+                "--time-limit",
+                "--prevalence",
+                "--sets",
+                "--classes",
+                "--keep",
+                "--join",
+                "--missing-cells",
+            ),
             *("--impute-features", "--escape-formulas", *_RARE),
         ],
         label_required=True,
-        exits={
-            NOT_CONVERGED: "files written, but not converged",
-        },
-        also=("audit", "predict", "evaluate", "sensitivity", "report", "demo"),
     ),
     "audit": Command(
         run_audit,
@@ -496,11 +450,20 @@ COMMANDS = {
         ],
         {
             option: {}
-            for option in ("results", "--rows", "--half-width", "--labels", "--accept", "--hardest", "--show", "--seed")
+            for option in (
+                "results",
+                "--rows",
+                "--half-width",
+                "--labels",
+                "--accept",
+                "--hardest",
+                "--show",
+                "--as",
+                "--seed",
+            )
         }
         | {"--force": {}, "--json": {}, **_END},
         ["--escape-formulas", *_RARE],
-        also=("fit",),
     ),
     "predict": Command(
         run_predict,
@@ -515,7 +478,6 @@ COMMANDS = {
         ],
         {**_SAVED, "--out": {"help": "CSV file to write (default: standard output)"}, "--force": {}, **_END},
         ["--escape-formulas", *_RARE],
-        also=("fit", "evaluate"),
     ),
     "info": Command(
         run_info,
@@ -528,7 +490,6 @@ COMMANDS = {
         ],
         {"model": {}, "--json": {}, "--help": {}},
         ["--debug"],
-        also=("predict",),
     ),
     "evaluate": Command(
         run_evaluate,
@@ -563,7 +524,6 @@ COMMANDS = {
             **_END,
         },
         _RARE,
-        also=("sensitivity", "report"),
     ),
     "sensitivity": Command(
         run_sensitivity,
@@ -593,7 +553,6 @@ COMMANDS = {
             **_END,
         },
         _RARE,
-        also=("fit", "evaluate"),
     ),
     "report": Command(
         run_report,
@@ -609,9 +568,8 @@ COMMANDS = {
             ),
         ],
         {**_SAVED, "--out": {"required": True, "help": "HTML file to write"}, **_LABELS}
-        | {"--id": {}, "--force": {}, "--seed": {}, "--json": {}, **_END},
+        | {"--id": {}, "--accept": {}, "--force": {}, "--seed": {}, "--json": {}, **_END},
         _RARE,
-        also=("fit", "evaluate"),
     ),
     "completion": Command(
         run_completion,
@@ -625,6 +583,5 @@ COMMANDS = {
         ],
         {"shell": {"choices": SHELLS, "metavar": "SHELL", "help": "your shell: bash, zsh or tcsh"}, "--help": {}},
         ["--debug"],
-        also=("demo", "fit"),
     ),
 }

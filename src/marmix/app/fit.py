@@ -11,10 +11,10 @@ from marmix.app.analyse import Analysis, analyse
 from marmix.app.findings import Caution, Findings
 from marmix.app.models import announced
 from marmix.app.page import report_html
-from marmix.app.reading import Table, read, write_rows
+from marmix.app.reading import Table, joined, read, write_rows
 from marmix.app.survey import Options, Plan, survey
 from marmix.outputs import new_files
-from marmix.tables.cells import counted
+from marmix.tables.cells import arrow, counted
 from marmix.terminal import Progress
 
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
@@ -25,9 +25,12 @@ def fit_file(options: Options, progress: Progress) -> Findings:
     require_libraries()
     with new_files(options.out, FILES, force=options.force, sources=[options.data]) as folder:
         table = read(options.data, **options.reading)
+        if options.join is not None:
+            table = joined(table, read(options.join), options.id)
         progress.say(table.path, table.notes)
         plan = survey(table, options)
         table = plan.table
+        arrow().default_memory_pool().release_unused()  # of the columns in whose place are features
         progress.say(table.path, [*plan.notes, *plan.preparation.notes_])
         X = plan.rows.X
         with progress.phase("fitting", announced(plan.options.model, *X.shape)) as step:

@@ -64,8 +64,8 @@ def given_codes(rows: Rows, proba: Array) -> NDArray[np.integer[Any]]:
 def with_labels(predictions: Predicted, rows: Rows) -> tuple[Predicted, NDArray[Any]]:
     """The predictions with the labels that are given in place of predicted ones, and where the label of each row is from."""
     given = given_codes(rows, predictions.proba)
-    imputed = np.where(predictions.code >= 0, IMPUTED, "")
-    source = np.where(given >= 0, GIVEN if rows.source is None else rows.source, imputed)
+    source = np.array(["", IMPUTED], dtype=object)[(predictions.code >= 0).astype(int)]
+    source[given >= 0] = GIVEN if rows.source is None else rows.source[given >= 0]
     return predictions._replace(code=np.where(given >= 0, given, predictions.code)), source
 
 

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.app.annotations import read_tasks
 from marmix.core.labels import MISSING_TEXTS
 from marmix.tables.cells import (
     NUMBER,
@@ -41,9 +42,10 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 _KINDS = {
     **{".csv": "text", ".tsv": "text", ".tab": "text", ".txt": "text", ".parquet": "parquet", ".pq": "parquet"},
     **{".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow", ".xlsx": "excel", ".xlsm": "excel"},
+    **dict.fromkeys((".json", ".jsonl"), "json"),
 }
 _USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_IN_MEMORY = {"text": 2, "gzip": 8, "parquet": 6, "arrow": 3, "excel": 12}  # times the size of the file
+_IN_MEMORY = {"text": 2, "gzip": 8, "parquet": 6, "arrow": 3, "excel": 12, "json": 8}  # times the size of the file
 _OPTIONS = {"text": ("encoding", "delimiter", "decimal", "header_row"), "excel": ("decimal", "header_row", "sheet")}
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _HEAD, _ROWS = 2**17, 200  # characters and rows in which the dialect and the column names are looked for
@@ -100,7 +102,7 @@ class Table:
     notes : list of str
         What was assumed about the file and is unusual, in sentences; empty for a CSV file in UTF-8 with commas.
     index : list of str
-        Columns that pandas stored as an index, or a first column without a name, which are not features.
+        Columns that are not features: an index of pandas, a first column without a name, labels of single annotators.
     digest : str
         SHA-256 of the file, in hexadecimal.
     verbatim : dict
@@ -157,7 +159,8 @@ def read(
     ----------
     path : path
         A text file (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``), Parquet (``.parquet``, ``.pq``), Arrow
-        (``.feather``, ``.arrow``, ``.ipc``) or Excel (``.xlsx``).
+        (``.feather``, ``.arrow``, ``.ipc``), Excel (``.xlsx``), or an export of Label Studio or Prodigy (``.json``,
+        ``.jsonl``).
     encoding : str or None, default=None
         Encoding of a text file. By default UTF-16 if a byte order mark says so, otherwise UTF-8, or if the bytes are
         not UTF-8 cp1252 or latin-1.
@@ -193,7 +196,10 @@ def read(
             raise ValueError(f"--{option.replace('_', '-')} has no meaning for {path.name}: leave it out.")
     _check_size(path, kind)
     with _naming(path):
-        if kind == "text":
+        if kind == "json":
+            columns, single = read_tasks(path)
+            table = Table(path, arrow().table({name: _array(cells) for name, cells in columns.items()}), index=single)
+        elif kind == "text":
             table = _text_file(path, sniffed(path, encoding, delimiter, decimal, header_row))
         else:
             table = _sheet(path, sheet, header_row, decimal) if kind == "excel" else _typed_file(path, kind)
@@ -213,6 +219,24 @@ def read(
         note = "The first column has no name: it was taken for names of the rows, not for a feature."
         table = replace(table, index=names[:1], notes=[*table.notes, note])
     return replace(table, digest=digest)
+
+
+def joined(table: Table, other: Table, id: str | None) -> Table:
+    """A table with the columns of another one, whose rows are found by an id that both have."""
+    if id is None or id not in table.names or id not in other.names:
+        raise ValueError(f"--join: name the column that {table.path.name} and {other.path.name} share by --id.")
+    places = {key: i for i, key in enumerate(other.text(id).to_pylist())}
+    if len(places) < other.data.num_rows:
+        raise ValueError(f"--join: {other.path} has several rows with the same {shown(id)}.")
+    index = arrow().array([places.get(key) for key in table.text(id).to_pylist()], arrow().int64())
+    notes = [*table.notes, *other.notes]
+    if index.null_count:
+        notes.append(f"{other.path.name} has no row for {counted(index.null_count, 'row')}.")
+    data = table.data
+    for name in other.names:
+        if name not in table.names:
+            data = data.append_column(name, other.data[name].take(index))
+    return replace(table, data=data, notes=notes)
 
 
 def _kind(path: Path) -> str:
@@ -787,20 +811,8 @@ def _as_cells(values: Any, decimal: str) -> Any:
 
 def six_digits(values: NDArray[np.floating[Any]]) -> Any:
     """Numbers as text with at most six significant digits, empty if NaN."""
-    pa, pc = arrow(), arrow(".compute")
-    values = np.asarray(values, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        decimals = _DIGITS - 1 - np.floor(np.log10(np.abs(values)))
-    plain = (decimals >= 0) & (decimals <= 22)  # up to 10**22 powers of ten are exact, and the division rounds once
-    scale = 10.0 ** np.where(plain, decimals, 0)
-    rounded = np.where(plain, np.rint(np.where(plain, values, 0) * scale) / scale, values)
-    text = pa.array(rounded).cast(pa.string())
-    other = ~plain & np.isfinite(values) & (values != 0)
-    if other.any():
-        text = pc.replace_with_mask(
-            text, pa.array(other), pa.array([f"{value:.{_DIGITS}g}" for value in values[other]])
-        )
-    return pc.if_else(pa.array(np.isnan(values)), "", text)
+    rounded = [float(f"{value:.{_DIGITS}g}") for value in np.asarray(values, dtype=np.float64).tolist()]
+    return arrow(".compute").if_else(np.isnan(rounded), "", as_text(arrow().array(rounded, arrow().float64())))
 
 
 def csv_lines(columns: list[Any], delimiter: str = ",", newline: str = "\n") -> str:

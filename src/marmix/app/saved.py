@@ -1,9 +1,10 @@
 """A saved model on the rows of a file: `marmix predict`, `evaluate`, `sensitivity` and `report`, and `marmix.report`."""
 
+import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -36,6 +37,7 @@ from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.prior import prior_of
 from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.evaluation.verdict import ACCEPT
 from marmix.inference.sensitivity import Sensitivity
 from marmix.inference.tables import Table as TextTable
 from marmix.outputs import one_file
@@ -48,7 +50,7 @@ from marmix.tables import Encoder
 from marmix.tables.cells import as_table, counted, shown
 from marmix.tables.encoder import encoder_of
 from marmix.tables.preparation import Preparation
-from marmix.terminal import Progress, TerminalBytes, command_line
+from marmix.terminal import Progress, command_line
 
 FIGURES = ("png", "svg", "pdf")
 _SEEN = (
@@ -74,6 +76,7 @@ class Request:
     id: str | None = None
     missing: Sequence[str] = ()
     seed: int = 0
+    accept: float | None = None  # share of wrong labels; by default that of the fit
     force: bool = False
     escape_formulas: bool = False
     varied: str | None = None  # the class that a sensitivity analysis varies
@@ -212,11 +215,8 @@ def predict_file(request: Request, progress: Progress) -> Predictions:
         result = predicted(saved.classifier, saved.transformed(X[complete]), complete, step)
     columns, escaped = result.columns(texts), request.escape_formulas
     sources = [request.model, request.data]
-    with (
-        nullcontext(_standard_output(table))
-        if request.out is None
-        else one_file(request.out, request.force, sources=sources) as target
-    ):
+    out = _standard_output(table) if request.out is None else one_file(request.out, request.force, sources=sources)
+    with out as target:
         formulas = write_rows(target, table, columns, escape_formulas=escaped)
     notes = counts.notes()
     if formulas and not escaped:
@@ -226,13 +226,17 @@ def predict_file(request: Request, progress: Progress) -> Predictions:
     return Predictions(len(complete), dict(zip(texts, labels, strict=True)), int(np.sum(~complete)), notes)
 
 
-def _standard_output(table: Table) -> Any:
+@contextmanager
+def _standard_output(table: Table) -> Iterator[Any]:
     """Standard output for rows, raw unless it is a terminal."""
     if sys.stdout is None:
         raise OSError("standard output is closed: name a file with --out.")
-    if sys.stdout.isatty():
-        return TerminalBytes(sys.stdout, table.dialect.encoding)
-    return sys.stdout.buffer
+    if not sys.stdout.isatty():
+        yield sys.stdout.buffer
+    else:
+        yield (rows := io.BytesIO())
+        text = rows.getvalue().decode(table.dialect.encoding, "backslashreplace")
+        print(text.replace("\r\n", "\n"), end="")
 
 
 # evaluate
@@ -381,6 +385,8 @@ def report_file(request: Request, progress: Progress) -> Findings:
             digest=table.digest,
             command=command_line(request.command),
             seed=request.seed,
+            audit=lambda n: command_line(["marmix", "audit", str(request.model.parent), "--rows", str(n)]),
+            accept=request.accept or float(saved.about.get("accept", ACCEPT)),
         )
         with progress.phase("analysing") as step:
             analysis = analyse_saved(saved, rows, source, step)
@@ -388,19 +394,9 @@ def report_file(request: Request, progress: Progress) -> Findings:
     return analysis.findings
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """A report, which a notebook shows as a page, and a terminal as a summary.
+class Page:
+    """A page, which needs no other file; a notebook shows it in a frame, so that its styles and the notebook's do not mix."""
 
-    Attributes
-    ----------
-    findings : Findings
-        The verdict, counts, estimates and cautions as plain values; `findings.as_dict()` is what `summary.json` holds.
-    html : str
-        The page, which needs no other file.
-    """
-
-    findings: Findings
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -409,18 +405,33 @@ class Report:
             file.write_bytes(self.html.encode())
 
     def _repr_html_(self) -> str:
-        """A frame, so that the styles of the page and of the notebook do not mix."""
         return (
-            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix report" '
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix" '
             'style="width: 100%; height: 80vh; border: 0"></iframe>'
         )
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Page):
+    """A report, which a notebook shows as a page, and a terminal as a summary.
+
+    Attributes
+    ----------
+    findings : Findings
+        The verdict, counts, estimates and cautions as plain values; `findings.as_dict()` is what `summary.json` holds.
+    html : str
+        The page.
+    """
+
+    findings: Findings
+    html: str
 
     def __repr__(self) -> str:
         return "\n".join(summary_lines(self.findings))
 
 
-def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> Report:
-    """The report of a fitted model as a page: verdict, scoreboard, cautions, figures, and the rows most worth labelling.
+def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = None, accept: float = ACCEPT) -> Report:
+    """The report of a fitted model as a page: how many imputed labels are wrong, if what, and what to do next.
 
     Parameters
     ----------
@@ -433,6 +444,8 @@ def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = Non
         Their labels, some of them missing.
     path : path or None, default=None
         HTML file to write.
+    accept : float, default=0.1
+        Share of wrong labels that you accept.
 
     Returns
     -------
@@ -476,6 +489,7 @@ def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = Non
         digest=sha256(np.ascontiguousarray(rows.X).tobytes() + codes.tobytes()).hexdigest(),
         command="marmix.report(model, X, y)",
         seed=getattr(saved.classifier, "random_state", 0),
+        accept=accept,
     )
     analysis = analyse_saved(saved, rows, source)
     result = Report(analysis.findings, report_html(analysis.contents()))

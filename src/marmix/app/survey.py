@@ -83,6 +83,7 @@ class Options:
     keep: Sequence[str] = ()  # columns that the survey should not doubt
     prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
     classes: Sequence[str] = ()  # all classes, if they are named
+    join: Path | None = None  # file with more columns, whose rows are found by the id
     time_limit: float | None = None  # seconds for the comparison of the candidates
     accept: float = ACCEPT  # share of wrong labels
 
@@ -489,7 +490,20 @@ def survey(table: Table, options: Options) -> Plan:
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {_MEDIAN}")
     gaps = Counter(rows.counts.missing) + Counter(rows.counts.unseen)  # which the notes of the preparation are about
     counts = replace(rows.counts, missing=dict(gaps), unseen={}, examples={})
-    return Plan(options, preparation, replace(rows, counts=counts, source=source), table, notes)
+    return Plan(
+        options, preparation, replace(rows, counts=counts, source=source), _shared(table, preparation, rows), notes
+    )
+
+
+def _shared(table: Table, preparation: Preparation, rows: Rows) -> Table:
+    """The table, with the features themselves in place of columns that are equal to them, so that these are freed."""
+    data, names = table.data, preparation.get_feature_names_out().tolist()
+    for column in preparation.columns_ if rows.complete.all() else []:
+        name = column["name"]
+        if column["kind"] == "number" and not column["missing"] and str(data[name].type) == "double":
+            place = data.column_names.index(name)
+            data = data.set_column(place, name, arrow().array(rows.X[:, names.index(name)]))
+    return replace(table, data=data)
 
 
 def _preparation(options: Options, features: list[str]) -> Preparation:
@@ -556,15 +570,15 @@ def _identity(column: Column) -> str:
 
 def _leak(column: Column, labels: Labels) -> str:
     """The rest of a sentence if a column repeats the label, or tells by empty cells or its mode whether there is one."""
-    labelled = labels.codes >= 0
+    labelled, K = labels.codes >= 0, len(labels.classes)
     totals = np.bincount(labelled, minlength=2)
-    if totals[1] >= _LEAST and labels.shares is None and not column.missing[labelled].any():
-        pairs = np.unique(np.column_stack([column.values, labels.codes])[labelled], axis=0)
-        if len(pairs) == len(np.unique(pairs[:, 0])) == len(np.unique(pairs[:, 1])):
+    values, counts = np.unique(column.values[column.filled], return_counts=True)
+    if len(values) == K and labels.shares is None and totals[1] >= _LEAST and not column.missing[labelled].any():
+        both = np.searchsorted(values, column.values[labelled]) * K + labels.codes[labelled]
+        if len(np.unique(both)) == K == len(np.unique(both // K)):
             return "repeats the label"
     if totals.min() < _LEAST / 2:
         return ""
-    values, counts = np.unique(column.values[column.filled], return_counts=True)
     mode = values[counts.argmax()]
     word = shown(column.levels[int(mode)] if column.levels else f"{mode:g}")
     for what, which in (("empty", column.missing), (word, column.values == mode)):

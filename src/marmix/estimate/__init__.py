@@ -9,7 +9,7 @@ These functions use all rows, and say what they assume. Their `source` decides:
 - a fitted **classifier** of marmix: labels must be missing only because of the features. Its posteriors are predicted for rows
   that were held out (a classifier other than `MARClassifierCV` is fitted five more times), and mixed with those of logistic
   regressions on the features and the log-odds of the posteriors, with and without products, as held-out labels prefer: tau. The
-  probability q of a missing label is that of such a regression too, cross-fitted. Estimates are doubly robust, that is, right if
+  probability q of a missing label is predicted by such a mixture too. Estimates are doubly robust, that is, right if
   tau or q is; a mean is
 
   .. math::
@@ -73,7 +73,7 @@ def share(source: Any, X: Any, y: Any, of: Any = None, *, finite: bool = False) 
     >>> X, y = masses.data, masses.target
     >>> clf = MARLogisticRegression().fit(X, y)
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(clf, X, y).interval))
-    59% to 81%
+    59% to 75%
     >>> audit = Audit(clf, X, y, n=50)
     >>> result = audit.record(masses.target_true[audit.rows])    # 50 biopsies
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(result, X, y).interval))
@@ -212,8 +212,8 @@ def regression(
     ----------
     source, X, y
         As in `share`.
-    covariates : list of names, table or array of shape (n, p)
-        Columns of X by name (by number in an array), or a table of their own; an intercept is added. Columns of text become one
+    covariates : list of names, table, dict of columns or array of shape (n, p)
+        Columns of X by name (by number in an array), or columns of their own; an intercept is added. Columns of text become one
         indicator for each level but the first. An empty list: the label alone.
     family : {"logistic", "linear", "poisson"}, default="logistic"
         Logit, identity or log of the mean. "poisson" with the label as response gives risk ratios.
@@ -304,7 +304,7 @@ def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
         covariates = (
             X[list(covariates)] if hasattr(X, "columns") else {f"x{i}": np.asarray(X)[:, i] for i in covariates}
         )
-    elif not hasattr(covariates, "columns"):
+    elif not (isinstance(covariates, dict) or hasattr(covariates, "columns")):
         columns = np.asarray(covariates, dtype=float).reshape(n, -1)
         covariates = {f"x{i}": column for i, column in enumerate(columns.T)}
     by_name = {str(name): np.asarray(covariates[name]) for name in getattr(covariates, "columns", covariates)}

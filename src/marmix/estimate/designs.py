@@ -25,6 +25,7 @@ solution by :math:`g_{ik}` where its class is k, the covariance of the solution 
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,18 +156,17 @@ def doubly_robust(
 ) -> Design:
     """The design without an audit, from features that decide whether a label is missing.
 
-    Posteriors are mixed from those of another model, if there is one, and of two logistic regressions, as held-out labels prefer.
-    Log-odds `own` of a missing label are one more feature of q.
+    Posteriors `tau` of a model, if there is one, are mixed with those of logistic regressions; log-odds `own` of a missing label
+    are one more feature of q.
     """
     name, labelled = "doubly robust", np.asarray(labels.any(axis=1))
     if labelled.all():
         return Design(name, "No label is missing.", classes, labels, labels, np.ones(len(labels)), labels[None][:0])
     if not labels.any(axis=0).all():
         raise ValueError("a class has no label in y: an estimate without an audit needs labelled rows of every class.")
-    codes = most_voted(labels)
-    regressions = [_logistic(features, codes, degree, labelled) for degree in (1, 2)]
-    tau = _mixed(np.array(regressions if tau is None else [tau, *regressions]), labelled, codes)
-    q = _logistic(table(features, logits(tau), own), ~labelled)[:, 1]
+    tau = _predicted(features, most_voted(labels), labelled, [] if tau is None else [tau])
+    everywhere = np.ones(len(labels), dtype=bool)
+    q = _predicted(table(features, logits(tau), own), (~labelled).astype(np.intp), everywhere)[:, 1]
     weight = np.zeros(len(labels))
     weight[labelled], trimmed = inverse_weights(q[labelled], len(labels))
     weight *= len(labels) / weight.sum()
@@ -259,25 +259,29 @@ def _held_out(clf: Any, X: Any, y: Any, labels: Array) -> tuple[Array, Array | N
     return tau, np.log(q / (1.0 - q))[:, None]
 
 
-def _logistic(features: Array, target: NDArray[Any], degree: int = 2, known: Any = slice(None)) -> Array:
-    """Cross-fitted probabilities of a target, known in some rows, by logistic regression on features, and their products."""
-    products = PolynomialFeatures(degree if features.shape[1] <= _MOST_SQUARED else 1, include_bias=False)
-    model = make_pipeline(StandardScaler(), products, StandardScaler(), LogisticRegression(max_iter=1000))
-    x, z = features[known], target[known]
+def _predicted(
+    features: Array, codes: NDArray[np.integer], known: NDArray[np.bool_], others: Sequence[Array] = ()
+) -> Array:
+    """Cross-fitted probabilities (n, K) of codes that are known in some rows.
+
+    The mixture with the largest held-out likelihood, by the EM algorithm, of logistic regressions on the features, with and
+    without their products, and of other probabilities.
+    """
+    x, z = features[known], codes[known]
     fewest = int(np.unique(z, return_counts=True)[1].min())
     if fewest < 2:
-        raise ValueError("two rows at least are needed of every class, and with and without a label.")
-    proba = model.fit(x, z).predict_proba(features)
-    held_out = np.empty((len(x), proba.shape[1]))
-    for train, test in StratifiedKFold(min(_FOLDS, fewest), shuffle=True, random_state=0).split(x, z):
-        held_out[test] = model.fit(x[train], z[train]).predict_proba(x[test])
-    proba[known] = held_out
-    return np.asarray(proba)
-
-
-def _mixed(probas: Array, labelled: NDArray[np.bool_], codes: NDArray[np.integer]) -> Array:
-    """The mixture (n, K) of probabilities (M, n, K) with the largest likelihood of the labels, by the EM algorithm."""
-    likelihood = np.maximum(probas[:, labelled, codes[labelled]], 1e-6)
+        raise ValueError("too few labels: two rows at least are needed of every class, and with and without a label.")
+    probas = [*others]
+    for degree in (1, 2) if features.shape[1] <= _MOST_SQUARED else (1,):
+        products = PolynomialFeatures(degree, include_bias=False)
+        model = make_pipeline(StandardScaler(), products, StandardScaler(), LogisticRegression(max_iter=1000))
+        proba = model.fit(x, z).predict_proba(features)
+        held_out = np.empty((len(x), proba.shape[1]))
+        for train, test in StratifiedKFold(min(_FOLDS, fewest), shuffle=True, random_state=0).split(x, z):
+            held_out[test] = model.fit(x[train], z[train]).predict_proba(x[test])
+        proba[known] = held_out
+        probas.append(proba)
+    likelihood = np.array([np.maximum(proba[known, z], 1e-6) for proba in probas])
     share = np.full(len(probas), 1.0 / len(probas))
     for _ in range(200):
         share = np.mean(share[:, None] * likelihood / (share @ likelihood), axis=1)

@@ -72,7 +72,7 @@ def save(
         "model": state_of(model),
     }
     advice = "pass overwrite=True to replace it, or give another path"
-    with one_file(path, overwrite, advice=advice, pipes=False) as part, open(part, "wb") as file:
+    with one_file(path, overwrite, advice=advice) as part, open(part, "wb") as file:
         write(file, header)
 
 

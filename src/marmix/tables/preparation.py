@@ -389,7 +389,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             for name, count in unseen.items()
             if count
         }
-        return np.hstack(blocks), Counts(
+        return np.concatenate([block.T for block in blocks]).T, Counts(
             int((incomplete & ~blank).sum()),
             {name: count for name, count in gaps.items() if count},
             {name: count for name, count in unseen.items() if count},
