@@ -37,9 +37,7 @@ FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 
 def partly(name, seed):
     """Training rows with their partial and true labels, and fresh rows."""
-    X, y, fresh, truth = rows.split(*rows.keel(name), seed)
-    kept = np.random.default_rng(seed).permutation(len(y))[:ROWS]
-    X, y = X[kept], y[kept]
+    X, y, fresh, truth = rows.split(*rows.keel(name), seed, ROWS)
     return X, rows.hide(X, y, rows.posterior(X, y, seed), "forest", 0.7, seed), y, fresh, truth
 
 

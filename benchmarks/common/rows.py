@@ -121,9 +121,9 @@ def keel(name, folder=None):
     return np.column_stack(features), np.unique(columns[-1], return_inverse=True)[1]
 
 
-def split(X, y, seed):
-    """Training and test rows, X, y, X, y: 60 % of the rows, at most 3000, and of the others at most 5000."""
-    size = min(3000, int(0.6 * len(y)))
+def split(X, y, seed, most=3000):
+    """Training and test rows, X, y, X, y: 60 % of the rows, at most so many, and of the others at most 5000."""
+    size = min(most, int(0.6 * len(y)))
     train, test = train_test_split(np.arange(len(y)), train_size=size, stratify=y, random_state=seed)
     test = np.random.default_rng(seed).permutation(test)[:5000]
     return X[train], y[train], X[test], y[test]
