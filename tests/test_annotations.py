@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from marmix import Audit, MARLogisticRegression, label_page
 from marmix.app.annotations import tasks_of
 from marmix.app.audit import answers_of
 from marmix.app.reading import joined, read
 from marmix.app.survey import Options, survey
+from marmix.datasets import make_mar_mixture
 
 pytest.importorskip("pyarrow")
 
@@ -127,3 +129,23 @@ def test_an_export_is_surveyed_like_any_file(tmp_path):
     assert (plan.rows.codes < 0).sum() == 14
     assert plan.options.id == "id"
     assert plan.preparation.features_in() == ["size"]
+
+
+def test_answers_of_the_page_in_a_notebook_are_recorded(tmp_path):
+    pytest.importorskip("jinja2")
+    data = make_mar_mixture(120, random_state=0)
+    clf = MARLogisticRegression().fit(data.data, data.target)
+    audit = Audit(clf, data.data, data.target, n=6, random_state=0)
+    page = label_page(audit, data.data)
+    assert "<iframe srcdoc=" in page._repr_html_()
+    assert all(f'"{row + 1}"' in page.html for row in audit.pending)
+    labels = [*data.target_true[audit.rows][:4], "?", ""]
+    lines = [f"{row + 1},{label},\n" for row, label in zip(audit.rows, labels, strict=True)]
+    (tmp_path / "audit-labels.csv").write_text(
+        "".join(["marmix_row,marmix_label,marmix_note\n", *lines]), encoding="utf-8"
+    )
+    answers = page.answers(tmp_path / "audit-labels.csv")
+    assert list(answers) == audit.rows[:5].tolist()
+    audit.record(answers)
+    assert audit.recorded == answers
+    assert len(audit.pending) == 1

@@ -1,5 +1,6 @@
 """The work of the default analysis is bounded: candidates, information matrices, simulations and draws."""
 
+import sys
 import tracemalloc
 
 import numpy as np
@@ -158,7 +159,7 @@ def clock(monkeypatch):
 
 @pytest.mark.parametrize(
     ("limit", "finished"),
-    [(0.5, {"one"}), (8.5, {"one", "modelled", "mixture"}), (12.5, set(CANDIDATES))],
+    [(0.5, {"one"}), (9.4, {"one", "modelled", "mixture"}), (14.0, set(CANDIDATES))],
 )
 @pytest.mark.filterwarnings("ignore:Left out for lack of time")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -172,6 +173,25 @@ def test_candidates_that_are_not_finished_in_time_are_left_out_and_named(clock, 
     clock[0] = 0.0
     free = MARClassifierCV(estimators={name: CANDIDATES[name] for name in clf.estimators_}, cv=2).fit(X, y)
     np.testing.assert_array_equal(clf.predict_proba(X), free.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("bar", [True, False])
+def test_progress_is_said_on_standard_error_and_once_unless_asked_for(bar, monkeypatch, capsys, caplog):
+    X, y = rows(40, 2, 2)
+    if not bar:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    one = {"one": CANDIDATES["one"]}
+    MARClassifierCV(estimators=one, cv=2, verbose=1).fit(X, y)
+    out, err = capsys.readouterr()
+    assert not out
+    assert ("100%" if bar else "90%") in err
+    MARClassifierCV(estimators=one, cv=2).fit(X, y)
+    assert not caplog.records
+    monkeypatch.setattr("marmix.selection.progress.QUIET", -1.0)
+    MARClassifierCV(estimators=one, cv=2).fit(X, y)
+    assert [record.name for record in caplog.records] == ["marmix"]
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.filterwarnings("ignore:Left out")

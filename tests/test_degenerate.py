@@ -10,7 +10,6 @@ from problems import PAPER
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARGaussianMixture
 from marmix.core.covariance import STRUCTURES
@@ -114,20 +113,6 @@ def test_fewer_rows_than_features_have_a_finite_answer(covariance_type, solver):
     if covariance_type in ("full", "tied"):
         assert "fewer rows than features" in said[BoundaryWarning]
     np.testing.assert_array_equal(fitted.transduction_[:6], y[:6])
-
-
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES[:3])
-def test_units_of_the_columns_do_not_matter(covariance_type, simulate):
-    data = simulate(d=4, seed=3)
-    units = data.X * np.array([1e-8, 1e-3, 1e3, 1e8])
-    options = {"covariance_type": covariance_type, "link": "logit"}
-    fitted, said = heard(MARGaussianMixture(**options), units, data.y)
-    assert not said
-    standardised = StandardScaler().fit_transform(units)
-    plain = MARGaussianMixture(**options).fit(standardised, data.y)
-    np.testing.assert_allclose(fitted.predict_proba(units), plain.predict_proba(standardised), rtol=1e-9)
-    shift = len(units) * np.log(units.std(axis=0)).sum()
-    assert fitted.loglik_ + shift == pytest.approx(plain.loglik_, rel=1e-10)
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -234,35 +219,6 @@ def test_rows_a_million_deviations_away_have_probabilities(covariance_type, unce
 # Weights
 
 
-OPTIONS = [
-    {},
-    PAPER,
-    {"solver": "ecm"},
-    {"link": None},
-]
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_row_of_weight_two_equals_the_row_twice(options, two):
-    times = np.random.default_rng(0).integers(1, 4, size=len(two.y))
-    weighted = MARGaussianMixture(**options).fit(two.X, two.y, sample_weight=times)
-    repeated = MARGaussianMixture(**options).fit(np.repeat(two.X, times, axis=0), np.repeat(two.y, times))
-    assert weighted.loglik_ == pytest.approx(repeated.loglik_, rel=1e-12)
-    np.testing.assert_allclose(weighted.predict_proba(two.X), repeated.predict_proba(two.X), rtol=1e-8)
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_row_without_weight_equals_no_row(options, two):
-    kept = np.random.default_rng(0).random(len(two.y)) < 0.7
-    weighted = MARGaussianMixture(**options).fit(two.X, two.y, sample_weight=kept.astype(float))
-    removed = MARGaussianMixture(**options).fit(two.X[kept], two.y[kept])
-    assert weighted.loglik_ == pytest.approx(removed.loglik_, rel=1e-12)
-    np.testing.assert_allclose(weighted.predict_proba(two.X), removed.predict_proba(two.X), rtol=1e-8)
-    given = ~two.missing
-    np.testing.assert_array_equal(weighted.transduction_[given], two.truth[given])
-    np.testing.assert_array_equal(weighted.transduction_[~given], removed.predict(two.X[~given]))
-
-
 @pytest.mark.parametrize("n_components", [1, 2])
 def test_unlabelled_rows_without_weight_leave_no_mechanism(n_components, two):
     options = {"n_components": n_components, "random_state": 0}
@@ -273,15 +229,6 @@ def test_unlabelled_rows_without_weight_leave_no_mechanism(n_components, two):
     np.testing.assert_array_equal(weighted.missing_proba(two.X), 0.0)
     removed = MARGaussianMixture(**options).fit(two.X[~two.missing], two.y[~two.missing])
     assert weighted.loglik_ == pytest.approx(removed.loglik_, rel=1e-12)
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_doubling_all_weights_doubles_the_loglik(options, two):
-    times = np.random.default_rng(0).integers(1, 4, size=len(two.y))
-    once = MARGaussianMixture(**options).fit(two.X, two.y, sample_weight=times)
-    twice = MARGaussianMixture(**options).fit(two.X, two.y, sample_weight=2.0 * times)
-    assert twice.loglik_ == pytest.approx(2 * once.loglik_, rel=1e-9)
-    np.testing.assert_allclose(twice.means_, once.means_, atol=1e-4)
 
 
 def test_weights_that_no_fit_could_use_are_refused(two):

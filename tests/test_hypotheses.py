@@ -89,7 +89,7 @@ def test_a_free_shape_uses_the_bootstrap_and_jobs_do_not_matter(simulate):
 
 def test_untestable_hypotheses_raise(two):
     X, y, truth = two
-    for test in ("test_informative", "test_link", "test_mechanism"):
+    for test in ("test_informative", "test_mechanism"):
         for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
             with pytest.raises(ValueError, match="needs a fitted mechanism"):
                 getattr(inference_of(estimator, X, labels), test)()
@@ -102,40 +102,6 @@ def test_untestable_hypotheses_raise(two):
     inference = inference_of(gaussian(link="aranda-ordaz"), X, y, weights_of(y))
     with pytest.raises(ValueError, match="bootstrap=False"):
         inference.test_informative()
-    with pytest.raises(ValueError, match="'probit'"):
-        inference.test_link("probit")
-
-
-# The link.
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 9, 12, 13, 29))])
-@pytest.mark.parametrize("name", ["logit", "cloglog"])
-@BOTH
-def test_the_test_of_a_link_is_the_difference_of_separate_fits(simulate, make, name, seed):
-    rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
-    settings = {"tol": 1e-11, "n_init": 1}
-    free, null = (make(link=link, **settings).fit(*rows) for link in ("aranda-ordaz", name))
-    wrong = make(link="logit" if name == "cloglog" else "cloglog", **settings).fit(*rows)
-    given = make(link="aranda-ordaz", shape=5.0, **settings).fit(*rows)
-    for fit in (free, null, wrong, given):
-        result = fit.inference(*rows).test_link(name)
-        assert result.statistic == pytest.approx(2 * (free.loglik_ - null.loglik_), abs=5e-3)
-
-
-@pytest.mark.parametrize(("seed", "at_limit"), [(2, False), (3, True), (35, True)])
-def test_the_reference_of_a_limit_is_half_a_point_and_half_a_chi_square(simulate, seed, at_limit):
-    rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
-    fit = gaussian(link="aranda-ordaz").fit(*rows)
-    assert (fit.shape_ < 1e-6) == at_limit
-    result = fit.inference(*rows).test_link("cloglog")
-    if at_limit:
-        assert result.p_value == 1.0
-        assert inference_of(gaussian(link="cloglog"), *rows).test_link("cloglog").p_value == 1.0
-    else:
-        assert result.p_value == pytest.approx(chi2.sf(result.statistic, 1) / 2, rel=1e-9)
-    by_logit = fit.inference(*rows).test_link()
-    assert by_logit.p_value == pytest.approx(chi2.sf(by_logit.statistic, 1), rel=1e-9)
 
 
 def test_a_simulated_p_value_counts_the_samples_beyond(simulate):

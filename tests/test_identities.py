@@ -84,15 +84,6 @@ def test_a_row_of_weight_two_equals_the_row_twice(covariance_type, repeats):
 
 
 @pytest.mark.parametrize("covariance_type", MODELS)
-def test_the_order_of_the_rows_does_not_matter(covariance_type):
-    problem = Problem(covariance_type, mechanism_of("aranda-ordaz"), LABELS * 3, COUNTS)
-    order = np.random.default_rng(0).permutation(len(problem.z))
-    np.testing.assert_allclose(
-        sums_of(problem), sums_of(problem, problem.X[order], problem.z[order]), rtol=1e-11, atol=1e-11
-    )
-
-
-@pytest.mark.parametrize("covariance_type", MODELS)
 @pytest.mark.parametrize("size", [1, 3, 7, 44])
 def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, size):
     problem = Problem(covariance_type, mechanism_of("with share"), LABELS * 3, COUNTS, weighted=True)

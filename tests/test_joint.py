@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
-from marmix.evaluation.joint import THRESHOLDS, JointTable
+from marmix.evaluation.joint import JointTable
 from marmix.evaluation.pseudo_labels import UncertainPosterior
 
 
@@ -87,23 +87,6 @@ def test_the_range_for_a_hidden_reason_contains_the_interval_and_what_follows_if
     np.testing.assert_allclose(more.hidden(), np.multiply(hidden, 3.0), rtol=1e-9)
 
 
-@given(seed=st.integers(0, 10_000), K=st.integers(2, 4), rows=st.sampled_from(["all", "labelled", "unlabelled"]))
-def test_curves_by_threshold_are_those_of_the_table(seed, K, rows):
-    z, _, tau, posterior, shares = random_rows(seed, 40, K, 0.6)
-    joint = JointTable.of(shares, tau, posterior, n_draws=1)
-    part = {"all": z >= -1, "labelled": z >= 0, "unlabelled": z < 0}[rows]
-    r = np.where(z[:, None] >= 0, shares, posterior.central)
-    for k in range(K):
-        above = joint.thresholds(k, rows)
-        assert (np.diff(above.right) <= 0.0).all()
-        assert (np.diff(above.wrong) <= 0.0).all()
-        assert not (np.diff(above.recall) > 0.0).any()
-        called = part & (tau[:, k] >= THRESHOLDS[30])
-        assert above.right[30] == pytest.approx(r[called, k].sum())
-        assert above.right[30] + above.wrong[30] == pytest.approx(called.sum())
-        assert above.accuracy[0] == pytest.approx(r[part, k].sum() / part.sum(), nan_ok=True)
-
-
 @pytest.mark.parametrize("tested", [slice(None), slice(0, None, 2)], ids=["every label", "labels of every other row"])
 def test_draws_have_the_shares_that_are_known(tested):
     z, _, tau, _, shares = random_rows(5, 300, 3, 0.7)
@@ -122,7 +105,7 @@ def true_table(z, truth, proba):
     K = proba.shape[1]
     tables = np.zeros((1, 2, K, K))
     np.add.at(tables[0], ((z < 0).astype(int), truth, proba.argmax(axis=1)), 1.0)
-    return JointTable(tables, [], np.zeros((2 * K, K)))
+    return JointTable(tables, np.zeros((2 * K, K)))
 
 
 def covered(joint, true, level=0.9):

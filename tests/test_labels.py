@@ -22,7 +22,7 @@ from marmix.core.labels import (
     votes,
 )
 from marmix.datasets import hide_labels
-from marmix.evaluation import PartialLabelKFold
+from marmix.evaluation import PartialLabelKFold, accuracy, population_scorer
 from marmix.io import to_memmap
 
 pa = pytest.importorskip("pyarrow")
@@ -234,7 +234,17 @@ def test_labels_that_no_fit_could_use_are_refused_by_name(y, classes, message):
 # Scores
 
 
-def test_score_is_the_weighted_accuracy_on_labelled_rows(two, plain):
+def test_score_with_missing_labels_is_that_of_all_rows(two, plain):
+    clf = plain
+    expected = accuracy(two.y, clf.predict_proba(two.X), clf.missing_proba(two.X), classes=clf.classes_).value
+    average = MARClassifierCV(estimators={"": MARGaussianMixture()}, cv=2).fit(two.X, two.y)
+    assert clf.score(two.X, two.y) == pytest.approx(expected) == population_scorer("accuracy")(clf, two.X, two.y)
+    assert average.score(two.X, two.y) == pytest.approx(expected, rel=1e-3)
+    assert clf.score(two.X, two.truth) == accuracy_score(two.truth, clf.predict(two.X))
+
+
+def test_score_without_a_mechanism_is_the_weighted_accuracy_on_labelled_rows(two):
+    plain = MARGaussianMixture(link=None).fit(two.X, two.y)
     rows, weight = ~two.missing, np.arange(1.0, 1.0 + len(two.y))
     predicted = plain.predict(two.X)
     assert plain.score(two.X, two.y) == accuracy_score(two.y[rows], predicted[rows])

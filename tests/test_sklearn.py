@@ -19,6 +19,7 @@ from marmix import (
     MARLogisticRegression,
     MARStudentMixture,
 )
+from marmix.tables import Preparation
 
 # scikit-learn's checks
 
@@ -104,6 +105,21 @@ def test_columns_are_known_by_name(library, clf, two):
     pipeline = make_pipeline(StandardScaler(), MARGaussianMixture()).set_output(transform=library).fit(frame, two.y)
     assert pipeline[-1].feature_names_in_.tolist() == ["length", "width"]
     np.testing.assert_allclose(pipeline.predict_proba(frame), clf.predict_proba(two.X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", ["pandas", "polars", "pyarrow"])
+def test_prepared_columns_come_out_as_the_frames_asked_for(given):
+    columns = {"length": [1.0, None, 3.0, 4.0], "kind": ["ash", "elm", "ash", "elm"]}
+    library = pytest.importorskip(given)
+    table = library.table(columns) if given == "pyarrow" else library.DataFrame(columns)
+    expected = Preparation().fit_transform(table)
+    for name in ("pandas", "polars"):
+        pytest.importorskip(name)
+        prepared = Preparation().set_output(transform=name).fit(table)
+        out = prepared.transform(table)
+        assert type(out).__module__.startswith(name)
+        assert list(out.columns) == prepared.get_feature_names_out().tolist()
+        np.testing.assert_array_equal(out.to_numpy(), expected)
 
 
 def mapped(X, folder):

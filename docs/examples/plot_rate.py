@@ -37,24 +37,24 @@ for name, (value, low, high) in answers.items():
     print(f"{name:20} {value:.0%} ({low:.0%} to {high:.0%})")
 print(f"{'biopsies':20} {truth.mean():.0%}")
 
-# %%
-# Without an audit labels must be missing because of the features alone, and here they are not: the radiologist sees more than the
-# four features. The table of the third answer says what it rests on.
-
-print(estimate.share(result, X, y))
-
-# %%
-# The same at every age
-# ---------------------
-# ``difference`` compares groups, and has the share in each.
-
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 for place, (value, low, high) in enumerate(answers.values()):
     ax.errorbar(value, place, xerr=[[value - low], [high - value]], fmt="o", capsize=4)
 ax.axvline(truth.mean(), color="black", ls=":", label="biopsies")
 ax.set(yticks=range(3), yticklabels=list(answers), xlabel="share malignant", ylim=(2.5, -0.5))
-ax.legend()
+ax.legend(loc="lower right")
+
+# %%
+# Without an audit, labels must be missing because of the features alone. Here they are not: the radiologist sees more than the
+# four features. The table of the third answer says what it rests on.
+
+print(estimate.share(result, X, y))
+
+# %%
+# Two groups
+# ----------
+# ``difference`` compares the shares of two groups.
 
 print(estimate.difference(result, X, y, np.where(X[:, 0] < 60, "below 60", "from 60")))
 

@@ -10,6 +10,7 @@ Labels of doubtful masses are missing. Imputed labels that are treated as data g
 # The label as response
 # ---------------------
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from marmix import Audit, MARLogisticRegression, estimate
@@ -27,14 +28,20 @@ print(estimate.regression(result, X, y, covariates))
 # With all biopsies, with imputed labels taken for data, and with the audit:
 
 sure = np.eye(2)  # posteriors are not needed where all labels are given
-for name, source, labels in (
-    ("all biopsies", sure[truth], truth),
-    ("imputed labels", sure[truth], clf.impute(X, y)),
-    ("50 rows audited", result, y),
-):
+sources = {
+    "all biopsies": (sure[truth], truth),
+    "imputed labels": (sure[truth], clf.impute(X, y)),
+    "50 rows audited": (result, y),
+}
+plt.style.use("tableau-colorblind10")
+figure, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
+for place, (name, (source, labels)) in enumerate(sources.items()):
     answer = estimate.regression(source, X, labels, covariates)
-    low, high = np.exp(answer.interval[1])
-    print(f"{name:16} odds ratio {np.exp(answer.value[1]):.2f} ({low:.2f} to {high:.2f})")
+    ratio, (low, high) = np.exp(answer.value[1]), np.exp(answer.interval[1])
+    ax.errorbar(ratio, place, xerr=[[ratio - low], [high - ratio]], fmt="o", capsize=4)
+    print(f"{name:16} odds ratio {ratio:.2f} ({low:.2f} to {high:.2f})")
+ax.set(yticks=range(3), yticklabels=list(sources), ylim=(2.5, -0.5))
+ax.set_xlabel("odds ratio of malignant, for ten years of age")
 
 # %%
 # The label as covariate

@@ -2,8 +2,8 @@
 A test: how sensitive is it, when mostly positive ones were followed up?
 ========================================================================
 
-Whoever has a positive test is examined; of the others, few are. Among those who were examined the test then looks more sensitive
-and less specific than it is.
+Patients with a positive test are examined further more often than others. Among those who were examined the test then looks more
+sensitive and less specific than it is.
 """
 
 # %%
@@ -24,8 +24,8 @@ print(diagnose(scan, disease))
 # %%
 # A score, and what else decided
 # ------------------------------
-# How well does age alone tell malignant from benign masses? Labels are missing where the radiologist was undecided. X is what may
-# have decided; an audit needs no such assumption. Biopsies tell the truth.
+# How well does age alone tell malignant from benign masses? Labels are missing where the radiologist was undecided. Without an
+# audit, X names all that may have decided which labels are missing; an audit needs no such assumption. Biopsies tell the truth.
 
 masses = load_mammography()
 X, y, truth = masses.data, masses.target, masses.target_true

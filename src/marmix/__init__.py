@@ -23,6 +23,7 @@ from marmix.persistence import load, save
 from marmix.selection.average import MARClassifierCV
 
 if TYPE_CHECKING:
+    from marmix.app.audit import label_page
     from marmix.app.saved import report
 
 __version__ = "0.2.0"
@@ -45,6 +46,7 @@ __all__ = [
     "compare",
     "diagnose",
     "estimate",
+    "label_page",
     "load",
     "pool",
     "report",
@@ -54,11 +56,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import `report`, which needs the whole program, when it is used."""
+    """Import `report` and `label_page`, which need the whole program, when they are used."""
     if name == "report":
         from marmix.app.saved import report
 
         return report
+    if name == "label_page":
+        from marmix.app.audit import label_page
+
+        return label_page
     raise AttributeError(f"module 'marmix' has no attribute {name!r}")
 
 

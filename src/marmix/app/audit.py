@@ -29,7 +29,7 @@ from marmix.core.labels import MISSING_TEXTS, number_labels
 from marmix.evaluation.joint import Range
 from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
 from marmix.outputs import new_files
-from marmix.tables.cells import arrow, listed, shown
+from marmix.tables.cells import arrow, as_table, as_text, listed, shown
 from marmix.terminal import Progress, command_line
 
 AUDIT, HARDEST = "audit", "hardest"  # files of the rows to label, with .json for the plan, .csv and .html
@@ -291,6 +291,75 @@ def labelling_page(
             policy=policy(css, js, "data: 'self' file:"),
         )
     )
+
+
+@dataclass(frozen=True)
+class LabelPage(saved.Page):
+    """A page on which someone labels the pending rows of an audit.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    classes : list
+        Of the labels.
+    """
+
+    html: str = field(repr=False)
+    classes: list[Any]
+
+    def answers(self, path: str | os.PathLike[str] = f"{AUDIT}-labels.csv") -> dict[int, Any]:
+        """The labels in a download of the page by position, None where nobody can tell: what `Audit.record` takes."""
+        return {row - 1: label for row, label in answers_of(read(path), np.array(self.classes)).items()}
+
+
+def label_page(audit: Audit, X: Any, show: Sequence[str] = ()) -> LabelPage:
+    """The pending rows of an audit as a page on which to label them, in a notebook or in a browser.
+
+    Parameters
+    ----------
+    audit : Audit
+    X : array-like of shape (n, d) or table
+        The rows, as people know them: a table may have other columns than the features.
+    show : sequence of str, default=()
+        Columns of text to show in full, such as a report.
+
+    Returns
+    -------
+    LabelPage
+        A notebook shows it; `save(path)` writes it. Its download, audit-labels.csv, is read by `answers(path)`.
+
+    Examples
+    --------
+    >>> import marmix
+    >>> from marmix.datasets import load_mammography
+    >>> masses = load_mammography(as_frame=True)
+    >>> clf = marmix.MARLogisticRegression().fit(masses.data, masses.target)
+    >>> audit = marmix.Audit(clf, masses.data, masses.target, random_state=0)
+    >>> page = marmix.label_page(audit, masses.data)    # in a notebook, this shows the page
+    >>> page.save("audit.html")    # doctest: +SKIP
+    >>> audit.record(page.answers("audit-labels.csv"))    # doctest: +SKIP
+    """
+    require_libraries()
+    pending = audit.pending
+    table = as_table(X if hasattr(X, "columns") else np.asarray(X)).take(arrow().array(pending))
+    lacking = [name for name in show if name not in table.column_names]
+    if lacking:
+        raise ValueError(f"show: the rows have no column {listed(lacking)}.")
+    names = list(dict.fromkeys([*show, *table.column_names]))[: _SHOWN + len(show)]
+    cells = [as_text(table[name]).to_pylist() for name in names]
+    numbers, classes = [str(row + 1) for row in pending.tolist()], audit.clf.classes_
+    html = labelling_page(
+        f"notebook {numbers}",
+        (ROW, numbers),
+        classes.astype(str).tolist(),
+        [(name, "text" if name in show else "feature") for name in names],
+        list(zip(*cells, strict=True)),
+        widths=audit.half_widths()[-len(pending) :],
+        title=f"{len(pending):,} rows to label",
+        command="audit.record(page.answers('audit-labels.csv'))",
+    )
+    return LabelPage(html, classes.tolist())
 
 
 # Their labels

@@ -568,7 +568,7 @@ COMMANDS = {
             ),
         ],
         {**_SAVED, "--out": {"required": True, "help": "HTML file to write"}, **_LABELS}
-        | {"--id": {}, "--force": {}, "--seed": {}, "--json": {}, **_END},
+        | {"--id": {}, "--accept": {}, "--force": {}, "--seed": {}, "--json": {}, **_END},
         _RARE,
     ),
     "completion": Command(

@@ -14,7 +14,7 @@ from marmix.app.page import report_html
 from marmix.app.reading import Table, joined, read, write_rows
 from marmix.app.survey import Options, Plan, survey
 from marmix.outputs import new_files
-from marmix.tables.cells import counted
+from marmix.tables.cells import arrow, counted
 from marmix.terminal import Progress
 
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
@@ -30,6 +30,7 @@ def fit_file(options: Options, progress: Progress) -> Findings:
         progress.say(table.path, table.notes)
         plan = survey(table, options)
         table = plan.table
+        arrow().default_memory_pool().release_unused()  # of the columns in whose place are features
         progress.say(table.path, [*plan.notes, *plan.preparation.notes_])
         X = plan.rows.X
         with progress.phase("fitting", announced(plan.options.model, *X.shape)) as step:

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -231,7 +232,10 @@ def averaged(
     results["weight"] = np.array([weights.get(name, 0.0) for name in results["candidate"].tolist()])
     if len(X) > n_compared:
         names = refitted(estimators, weights, leading, len(X))
+        start, left = monotonic(), (cv.time_limit or np.inf) - float(it.results["seconds"].sum())
         for done, name in enumerate(names):
+            if monotonic() - start > left:  # the others keep their fits to the sample
+                break
             step(done / len(names), name)
             estimators[name] = _refit(estimators[name], X, labels, missing)
             if offsets:

@@ -37,6 +37,7 @@ from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.prior import prior_of
 from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.evaluation.verdict import ACCEPT
 from marmix.inference.sensitivity import Sensitivity
 from marmix.inference.tables import Table as TextTable
 from marmix.outputs import one_file
@@ -75,6 +76,7 @@ class Request:
     id: str | None = None
     missing: Sequence[str] = ()
     seed: int = 0
+    accept: float | None = None  # share of wrong labels; by default that of the fit
     force: bool = False
     escape_formulas: bool = False
     varied: str | None = None  # the class that a sensitivity analysis varies
@@ -383,6 +385,8 @@ def report_file(request: Request, progress: Progress) -> Findings:
             digest=table.digest,
             command=command_line(request.command),
             seed=request.seed,
+            audit=lambda n: command_line(["marmix", "audit", str(request.model.parent), "--rows", str(n)]),
+            accept=request.accept or float(saved.about.get("accept", ACCEPT)),
         )
         with progress.phase("analysing") as step:
             analysis = analyse_saved(saved, rows, source, step)
@@ -390,19 +394,9 @@ def report_file(request: Request, progress: Progress) -> Findings:
     return analysis.findings
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """A report, which a notebook shows as a page, and a terminal as a summary.
+class Page:
+    """A page, which needs no other file; a notebook shows it in a frame, so that its styles and the notebook's do not mix."""
 
-    Attributes
-    ----------
-    findings : Findings
-        The verdict, counts, estimates and cautions as plain values; `findings.as_dict()` is what `summary.json` holds.
-    html : str
-        The page, which needs no other file.
-    """
-
-    findings: Findings
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -411,18 +405,33 @@ class Report:
             file.write_bytes(self.html.encode())
 
     def _repr_html_(self) -> str:
-        """A frame, so that the styles of the page and of the notebook do not mix."""
         return (
-            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix report" '
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix" '
             'style="width: 100%; height: 80vh; border: 0"></iframe>'
         )
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Page):
+    """A report, which a notebook shows as a page, and a terminal as a summary.
+
+    Attributes
+    ----------
+    findings : Findings
+        The verdict, counts, estimates and cautions as plain values; `findings.as_dict()` is what `summary.json` holds.
+    html : str
+        The page.
+    """
+
+    findings: Findings
+    html: str
 
     def __repr__(self) -> str:
         return "\n".join(summary_lines(self.findings))
 
 
-def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> Report:
-    """The report of a fitted model as a page: verdict, scoreboard, cautions, figures, and the rows most worth labelling.
+def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = None, accept: float = ACCEPT) -> Report:
+    """The report of a fitted model as a page: how many imputed labels are wrong, if what, and what to do next.
 
     Parameters
     ----------
@@ -435,6 +444,8 @@ def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = Non
         Their labels, some of them missing.
     path : path or None, default=None
         HTML file to write.
+    accept : float, default=0.1
+        Share of wrong labels that you accept.
 
     Returns
     -------
@@ -478,6 +489,7 @@ def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = Non
         digest=sha256(np.ascontiguousarray(rows.X).tobytes() + codes.tobytes()).hexdigest(),
         command="marmix.report(model, X, y)",
         seed=getattr(saved.classifier, "random_state", 0),
+        accept=accept,
     )
     analysis = analyse_saved(saved, rows, source)
     result = Report(analysis.findings, report_html(analysis.contents()))

@@ -570,12 +570,13 @@ def _identity(column: Column) -> str:
 
 def _leak(column: Column, labels: Labels) -> str:
     """The rest of a sentence if a column repeats the label, or tells by empty cells or its mode whether there is one."""
-    labelled, K = labels.codes >= 0, len(labels.classes)
+    labelled, classes = labels.codes >= 0, labels.classes.astype(str).tolist()
     totals = np.bincount(labelled, minlength=2)
     values, counts = np.unique(column.values[column.filled], return_counts=True)
-    if len(values) == K and labels.shares is None and totals[1] >= _LEAST and not column.missing[labelled].any():
-        both = np.searchsorted(values, column.values[labelled]) * K + labels.codes[labelled]
-        if len(np.unique(both)) == K == len(np.unique(both // K)):
+    words = [column.levels[int(value)] if column.levels else f"{value:g}" for value in values[: len(classes) + 1]]
+    if sorted(words) == sorted(classes) and totals[1] >= _LEAST and not column.missing[labelled].any():
+        codes = np.array([classes.index(word) for word in words])
+        if (codes[np.searchsorted(values, column.values[labelled])] == labels.codes[labelled]).all():
             return "repeats the label"
     if totals.min() < _LEAST / 2:
         return ""

@@ -143,6 +143,8 @@ def select_rows(X: Any, places: NDArray[np.integer]) -> Any:
     """Rows of an array, a table, a sparse matrix or a list."""
     if hasattr(X, "iloc"):
         return X.iloc[places]
+    if hasattr(X, "column_names"):  # of pyarrow
+        return X.take(places)
     if hasattr(X, "tocsr"):
         return X.tocsr()[places]
     return (X if hasattr(X, "shape") else np.asarray(X))[places]

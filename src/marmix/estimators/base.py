@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -44,6 +43,7 @@ from marmix.engines.checks import check_finite, checked_weights
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
+from marmix.evaluation.pseudo_labels import inverse_weights
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
@@ -228,21 +228,15 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             single=self.precision == "single",
         )
         rows.only_squares = self._only_squares
-        d, features = (
-            (checked.n_features_in_, getattr(checked, "feature_names_in_", None))
-            if reset
-            else (self.model_.n_features, self.model_.features)
-        )
-        names = column_names(features, d)
+        features = getattr(checked, "feature_names_in_", None) if reset else self.model_.features
+        names = column_names(features, checked.n_features_in_ if reset else self.model_.n_features)
         self._check_rows(rows, names)
         mean, covariance = rows.moments.overall()
         variance = covariance if covariance.ndim == 1 else np.diag(covariance)
         rows.check_moments(mean, variance, names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, variance)
-        return Training(
-            rows, features, names, mean, covariance, covariates, checked.preparation_ if reset else self.preparation_
-        )
+        return Training(rows, features, names, mean, covariance, covariates, checked.preparation_)
 
     def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
         """Rows whose features and their number are those of a fitted estimator, or with `reset` become them."""
@@ -536,9 +530,11 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return _imputed(self.model_, rows, rows.numbered(y, self.classes_), out)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows; rows with a missing label are ignored.
+        """Accuracy: of all rows if some labels are missing, otherwise of the labelled rows.
 
-        If hard rows are labelled less often, this is too optimistic for the population; `marmix.evaluation.accuracy` is not.
+        With missing labels in y, a labelled row counts ``1 / (1 - q)`` times, as in `marmix.evaluation.accuracy`; not with
+        link=None, which has no q. Rows that a tool chose by their labels, as some folds do, give the score of easy rows, which is
+        too good: use `marmix.evaluation.population_scorer` there.
 
         Parameters
         ----------
@@ -552,9 +548,9 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            Share of the labelled rows that are predicted correctly.
+            Share of the rows that are predicted correctly.
         """
-        return score_labelled(self, X, y, sample_weight)
+        return score_labelled(self, X, y, sample_weight, getattr(self, "missing_proba", None))
 
     def to_sklearn(self) -> Any:
         """An equivalent fitted scikit-learn classifier, for example to export to ONNX.
@@ -905,31 +901,30 @@ def replace_fit(estimator: BaseEstimator, attributes: Mapping[str, Any]) -> None
     estimator.__dict__ = kept | dict(attributes)
 
 
-def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """Accuracy on the labelled rows."""
+def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any, missing_proba: Any = None) -> float:
+    """Accuracy on the labelled rows; of all rows, with weights 1 / (1 - q), if labels are missing and `missing_proba` gives q."""
     check_is_fitted(estimator)
     X, y, sample_weight = open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
     X, y, sample_weight = to_host_or_refuse("score", X, y, sample_weight)
-    shares = None
+    predicted = estimator.predict(X)
     if has_votes(y):
         shares, _ = vote_shares(y, estimator.classes_, fitted=True)
-        labelled, labels = np.asarray(shares.any(axis=1)), estimator.classes_[:0]
+        labelled, agree = np.asarray(shares.any(axis=1)), shares
     else:
         labelled, labels = known_labels(y, estimator.classes_)
+        agree = np.zeros((len(labelled), len(estimator.classes_)))
+        agree[labelled] = labels[:, None] == estimator.classes_
     if not labelled.any():
         raise ValueError("score needs labelled rows, and every label in y is missing.")
-    predicted = estimator.predict(X)
     if len(predicted) != len(labelled):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(labelled)}.")
-    weight = None
-    if sample_weight is not None:
-        weight = checked_weights(labelled, unmasked(sample_weight))[labelled]
-        if not weight.any():
-            raise ValueError("score needs labelled rows of positive sample_weight.")
-    if shares is not None:
-        hits = (shares * (predicted[:, None] == estimator.classes_)).sum(axis=1)[labelled]
-        return float(np.average(hits, weights=weight))
-    return float(accuracy_score(labels, predicted[labelled], sample_weight=weight))
+    weight = checked_weights(labelled, unmasked(sample_weight))[labelled]
+    if not weight.any():
+        raise ValueError("score needs labelled rows of positive sample_weight.")
+    if missing_proba is not None and not labelled.all():
+        weight = weight * inverse_weights(np.asarray(missing_proba(X))[labelled], len(labelled))[0]
+    hits = (agree * (predicted[:, None] == estimator.classes_)).sum(axis=1)
+    return float(np.average(hits[labelled], weights=weight))
 
 
 def chosen_settings(estimator: Any) -> dict[str, Any]:

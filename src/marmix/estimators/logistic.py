@@ -111,6 +111,8 @@ class MARLogisticRegression(MARClassifier):
         Number of features.
     feature_names_in_ : array of shape (n_features_in_,)
         Their names, if X had names.
+    preparation_ : Preparation or None
+        What makes features of the columns of a frame; None if X was numbers.
 
     See Also
     --------

@@ -99,8 +99,8 @@ class MARGaussianMixture(MARClassifier):
     random_state : int, RandomState instance or None, default=None
         For k-means and restarts. With ``n_init="auto"`` None means 0, so that a fit can be repeated.
     precision : {"double", "single"}, default="double"
-        Precision on a device (torch, CuPy); the host always uses double. "single" is faster on most GPUs, computes the link and
-        all sums in double, and moves estimates a little; more rows than about ten million show its rounding.
+        Precision on a device (torch, CuPy); the host always uses double. "single" halves the memory of the rows, computes the
+        link and all sums in double, and moves estimates a little; more rows than about ten million show its rounding.
     verbose : int, default=0
         1 reports each start, 2 each iteration.
 
@@ -142,6 +142,8 @@ class MARGaussianMixture(MARClassifier):
         Number of features.
     feature_names_in_ : array of shape (n_features_in_,)
         Their names, if X had names.
+    preparation_ : Preparation or None
+        What makes features of the columns of a frame; None if X was numbers.
 
     See Also
     --------

@@ -200,6 +200,10 @@ def _stacked(X: Any, others: Any) -> Any:
     """Rows of two arrays or two tables, one after the other; columns of tables are found by name."""
     if not hasattr(X, "columns"):
         return np.concatenate([np.asarray(X), np.asarray(others)])
+    if hasattr(X, "column_names"):
+        from pyarrow import concat_tables
+
+        return concat_tables([X, others.select(X.column_names)])
     others = others[list(X.columns)]
     if hasattr(X, "vstack"):
         return X.vstack(others)  # polars

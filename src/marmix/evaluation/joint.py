@@ -1,6 +1,5 @@
 """`JointTable`: estimated numbers of rows by true and predicted class."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 from marmix.core.arrays import Array
 from marmix.evaluation.pseudo_labels import TINY, UncertainPosterior, checked_proba
 
-THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, unlike with linspace
 _DRAWN = 240_000_000  # entries of posteriors computed at most, for at least _FEWEST draws
 _FEWEST = 100
 ODDS = 3.0  # of losing the label because of the class, in the range for a hidden reason
@@ -25,33 +23,6 @@ class Range(NamedTuple):
     value: float | None
     low: float | None
     high: float | None
-
-
-class Above(NamedTuple):
-    """Numbers of rows at or above every one of `THRESHOLDS` that are of a class, and that are not."""
-
-    right: Array
-    wrong: Array
-
-    @classmethod
-    def of(cls, p: Array, right: Array, wrong: Array) -> "Above":
-        """From probabilities of the class, and how often each row counts as the class and as the rest."""
-        return cls(at_or_above(p, right), at_or_above(p, wrong))
-
-    @property
-    def precision(self) -> Array:
-        """Share of the rows at or above that are of the class; NaN if there is no row."""
-        return _share(self.right, self.right + self.wrong)
-
-    @property
-    def recall(self) -> Array:
-        """Share of the rows of the class that are at or above; NaN if there is no such row."""
-        return _share(self.right, self.right[:1])
-
-    @property
-    def accuracy(self) -> Array:
-        """Share of all rows that are of the class and at or above, or neither; NaN if there is no row."""
-        return _share(self.right + self.wrong[:1] - self.wrong, self.right[:1] + self.wrong[:1])
 
 
 @dataclass(frozen=True)
@@ -69,15 +40,12 @@ class JointTable:
     tables : array of shape (1 + n_draws, 2, K, K)
         The central table, then the draws: of labelled rows ``[:, 0]`` and of unlabelled rows ``[:, 1]``, by true class, by
         predicted class.
-    above : list of K pairs of `Above`
-        For each class, labelled and unlabelled rows by threshold, of the central table.
     tilted : array of shape (2 K, K)
         Expected numbers of wrong unlabelled rows by predicted class, if rows of one class are `ODDS` times as likely to lose
         their label as others that look alike, or `ODDS` times less likely; for each class in turn.
     """
 
     tables: Array
-    above: Sequence[tuple[Above, Above]]
     tilted: Array
 
     @classmethod
@@ -119,12 +87,7 @@ class JointTable:
             for k in range(K):
                 tables[0, i, k] = np.bincount(predicted[part], weights=r[part, k], minlength=K)
         tables[:, 0] = tables[0, 0]
-        total = r.sum(axis=1)
-        above = [
-            tuple(Above.of(proba[part, k], r[part, k], total[part] - r[part, k]) for part in (labelled, unlabelled))
-            for k in range(K)
-        ]
-        return cls(tables, above, tilted)  # type: ignore[arg-type]
+        return cls(tables, tilted)
 
     def scaled(self, given: Array, imputed: NDArray[Any]) -> "JointTable":
         """The table of more rows, of which these are a sample: labels of each class, and imputed labels of each class (K,)."""
@@ -181,13 +144,6 @@ class JointTable:
         """Expected numbers of unlabelled rows by true class, by predicted class."""
         return self.tables[0, 1]
 
-    def thresholds(self, k: int, rows: Part = "all") -> Above:
-        """Expected numbers of rows of class k, and of others, at or above each threshold of P(k)."""
-        labelled, unlabelled = self.above[k]
-        if rows == "all":
-            return Above(labelled.right + unlabelled.right, labelled.wrong + unlabelled.wrong)
-        return labelled if rows == "labelled" else unlabelled
-
     def _right_of(self, totals: Array, level: float) -> list[Range]:
         """By class, rightly predicted unlabelled rows as a share of `totals` (1 + n_draws, K)."""
         right = np.diagonal(self.tables[:, 1], axis1=1, axis2=2)
@@ -206,13 +162,6 @@ def _tilted(tau: Array, predicted: NDArray[np.intp], known: bool) -> Array:
     return np.array(wrong)
 
 
-def at_or_above(p: Array, weight: Array) -> Array:
-    """Total weight of the rows at or above every one of `THRESHOLDS`."""
-    place = np.searchsorted(THRESHOLDS, p, side="right") - 1  # the highest threshold that the row reaches
-    weights: Array = np.bincount(place, weights=weight, minlength=len(THRESHOLDS)).astype(float)
-    return np.cumsum(weights[::-1])[::-1]
-
-
 def _range(part: Array, total: Array, level: float) -> Range:
     """The first share, and quantiles of the others; draws with nothing to divide by do not count."""
     defined = total > 0.0
@@ -226,8 +175,3 @@ def _range(part: Array, total: Array, level: float) -> Range:
     if high - low > _SAYS_NOTHING:
         return Range(None, None, None)
     return Range(float(value), float(min(low, value)), float(max(high, value)))
-
-
-def _share(part: Array, total: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0.0, np.clip(part / total, 0.0, 1.0), np.nan)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 from scipy.special import softmax
 
 from marmix.core.arrays import Array, unmasked
@@ -99,8 +98,8 @@ class UncertainPosterior:
         tau_k  proportional to  p_k^exp(a) exp(b_k),
 
     I is that of an unlabelled row on average, and (a, b) are normal around 0 with the covariance ``(n I + 1)^-1``; the 1 is a
-    standard normal prior, for directions of which n labels say nothing. The likelihood of the held-out labels then moves the
-    centre, but not the spread, because the fit has seen the same labels.
+    standard normal prior, for directions of which n labels say nothing. The centre stays at 0, because labelled rows are easier
+    than those without a label, and their calibration is another one.
 
     If the shares of the classes in all rows are known (`prior`), the log-odds of the classes are in addition such that the labels
     and the posteriors of unlabelled rows have these shares.
@@ -113,8 +112,6 @@ class UncertainPosterior:
         p_c.
     shares : array of shape (C,)
         w_c.
-    centre : array of shape (1 + K,)
-        The most probable (a, b).
     steps : array of shape (1 + K, 1 + K)
         Principal axes of the distribution of (a, b), each as long as its standard deviation.
     weights : array of shape (n,)
@@ -126,7 +123,6 @@ class UncertainPosterior:
     proba: Array
     members: Array
     shares: Array
-    centre: Array
     steps: Array
     weights: Array
     totals: Array | None
@@ -157,32 +153,29 @@ class UncertainPosterior:
         proba, *several = (checked_proba(p, indicator.shape) for p in (proba, *members))
         labelled, counts = np.asarray(indicator.any(axis=1)), np.ones(len(proba)) if counts is None else counts
         weights, n, K = np.where(labelled, 0.0, counts), float(counts[labelled].sum()), proba.shape[1]
-        log_p = np.log(np.maximum(proba, TINY))
         rows = n * weights[~labelled] / max(weights.sum(), TINY)
-        precision = _information(log_p[~labelled], proba[~labelled], rows) + np.eye(1 + K)
-        centre = _most_probable(log_p[labelled], counts[labelled, None] * indicator[labelled], precision)
-        variances, axes = np.linalg.eigh(precision)
+        variances, axes = np.linalg.eigh(_information(proba[~labelled], rows) + np.eye(1 + K))
         totals = None if prior is None else np.maximum(prior * counts.sum() - counts @ indicator, 0.0)
         steps = (axes / np.sqrt(variances)).T
         stack = np.array(several).reshape(len(several), *proba.shape)
-        return cls(proba, stack, np.array(shares, dtype=float), centre, steps, weights, totals)
+        return cls(proba, stack, np.array(shares, dtype=float), steps, weights, totals)
 
     @cached_property
     def central(self) -> Array:
         """The posteriors (n, K) that are most probable."""
-        return self._at(self.proba, self.centre)
+        return self._known(self.proba)
 
     def pairs(self) -> Iterator[tuple[Array, Array]]:
         """For each way to be off, the posteriors one standard deviation to either side."""
         for share, member in zip(self.shares, self.members, strict=True):
             change = share * (member - self.proba)
-            yield self._at(self.proba + change, self.centre), self._at(self.proba - change, self.centre)
+            yield self._known(self.proba + change), self._known(self.proba - change)
         for step in self.steps:
-            yield self._at(self.proba, self.centre + step), self._at(self.proba, self.centre - step)
+            yield self._known(_recalibrated(self.proba, step)), self._known(_recalibrated(self.proba, -step))
 
     def draw(self, rng: np.random.Generator) -> Array:
         """The posteriors (n, K) drawn from their distribution."""
-        return self._at(self._averaged(self.proba, self.members, rng), self._coefficients(rng))
+        return self._known(_recalibrated(self._averaged(self.proba, self.members, rng), self._coefficients(rng)))
 
     def truths(self, rows: NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
         """Draw classes of some rows: posteriors from their distribution, then a class of each row."""
@@ -206,11 +199,10 @@ class UncertainPosterior:
 
     def _coefficients(self, rng: np.random.Generator) -> Array:
         """(a, b), drawn."""
-        return np.asarray(self.centre + rng.standard_normal(len(self.steps)) @ self.steps)
+        return np.asarray(rng.standard_normal(len(self.steps)) @ self.steps)
 
-    def _at(self, proba: Array, coefficients: Array) -> Array:
-        """The recalibrated probabilities, with the class shares that are known."""
-        tau = _recalibrated(proba, coefficients)
+    def _known(self, tau: Array) -> Array:
+        """The posteriors with the class shares that are known."""
         if self.totals is None:
             return tau
         rows = self.weights > 0.0
@@ -223,32 +215,10 @@ def _recalibrated(proba: Array, coefficients: Array) -> Array:
     return np.asarray(softmax(np.exp(coefficients[0]) * scores + coefficients[1:], axis=1))
 
 
-def _information(scores: Array, tau: Array, weights: Array) -> Array:
-    """Fisher information (1 + K, 1 + K) of rows about (a, b) where exp(a) log p are these scores."""
-    centred = scores - (scores * tau).sum(axis=1, keepdims=True)
-    slope, across = weights @ (tau * centred**2).sum(axis=1), weights @ (tau * centred)
-    between = np.diag(weights @ tau) - (tau.T * weights) @ tau
+def _information(p: Array, weights: Array) -> Array:
+    """Fisher information (1 + K, 1 + K) of rows with these weights about (a, b) at 0."""
+    log_p = np.log(np.maximum(p, TINY))
+    centred = log_p - (log_p * p).sum(axis=1, keepdims=True)
+    slope, across = weights @ (p * centred**2).sum(axis=1), weights @ (p * centred)
+    between = np.diag(weights @ p) - (p.T * weights) @ p
     return np.block([[np.array([[slope]]), across[None]], [across[:, None], between]])
-
-
-def _most_probable(log_p: Array, labels: Array, precision: Array) -> Array:
-    """(a, b) with the highest posterior density, from labels (n, K) and a normal prior around 0."""
-    weights = labels.sum(axis=1)
-
-    def at(c: Array) -> tuple[Array, Array]:
-        scores = np.exp(c[0]) * log_p
-        return scores, softmax(scores + c[1:], axis=1)
-
-    def value(c: Array) -> float:
-        return float(0.5 * c @ precision @ c - np.sum(labels * np.log(np.maximum(at(c)[1], 1e-300))))
-
-    def gradient(c: Array) -> Array:
-        scores, tau = at(c)
-        residual = weights[:, None] * tau - labels
-        return np.asarray(precision @ c + np.append(np.sum(residual * scores), residual.sum(axis=0)))
-
-    def hessian(c: Array) -> Array:
-        return precision + _information(*at(c), weights)
-
-    start = np.zeros(len(precision))
-    return np.asarray(minimize(value, start, jac=gradient, hess=hessian, method="trust-exact", tol=1e-8).x)

@@ -1,8 +1,8 @@
 """Tests of the mechanism, each with a statistic, reference distribution, p-value and a sentence.
 
-Likelihood ratios (`informative`, `link`, `completely_at_random`) have a chi-square reference where the hypothesis is regular.
-It is not where a parameter has no meaning under it (the shape, if the uncertainty does not matter) or is at a limit; then the
-reference is simulated from the fitted hypothesis, or is the mixture of chi-squares that the limit implies.
+Likelihood ratios (`informative`, `label_term`, `completely_at_random`) have a chi-square reference where the
+hypothesis is regular. It is not where a parameter has no meaning under it (the shape, if the uncertainty does not matter); then
+the reference is simulated from the fitted hypothesis.
 
 `hausman` compares the fit with the one that ignores the mechanism. Ignoring a mechanism that depends on the features alone is
 valid too, only less efficient (for the logistic regression it is the fit to the labelled rows), so the two fits must agree. The
@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from marmix.core.arrays import Array
-from marmix.core.charts import LABEL_MAX, SHAPE_MAX
-from marmix.core.links import FREE, LINKS
+from marmix.core.charts import LABEL_MAX
 from marmix.core.mechanism import Mechanism
 from marmix.inference.curvature import curvature, expected_outer
 from marmix.inference.fitted import Fitted
@@ -58,7 +57,7 @@ class HypothesisTest:
 
     See Also
     --------
-    marmix.Inference : its methods `test_informative`, `test_mechanism`, `test_link`, `test_label_term` and `test_mcar` return it.
+    marmix.Inference : its methods `test_informative`, `test_mechanism`, `test_label_term` and `test_mcar` return it.
     marmix.evaluation.missingness_check : observed against fitted rates of missing labels.
 
     Examples
@@ -238,46 +237,6 @@ def _without_uncertainty(
     null = start.profile_of(drivers, labelled, w[order])
     loglik = best.loglik_ + null.loglik_of(drivers, labelled, w[order])
     return _Null(best, loglik, lambda X: null.missing_proba_of(covariates.enter(X)))
-
-
-def link(fitted: Fitted, name: str = "logit") -> HypothesisTest:
-    """Likelihood-ratio test of the logit link (shape 1) or the cloglog link (shape 0) against a free shape."""
-    shapes = {fixed.name: fixed.shape for fixed in LINKS.values() if fixed.shape is not None}
-    if name not in shapes:
-        choices = " or ".join(f"{fixed!r} (shape {shape:g})" for fixed, shape in shapes.items())
-        raise ValueError(f"link={name!r} cannot be tested: use {choices}.")
-    mechanism = fitted.require_mechanism("this test")
-    fitted.require_likelihood("the likelihood ratio")
-    at = shapes[name]
-    rows = fitted.rows
-    same_link = not mechanism.free_shape and mechanism.shape == at
-    null = fitted.estimator if same_link else refit(fitted.estimator, *rows, **with_link(name))
-    free = fitted.estimator if mechanism.free_shape else refit(null, *rows, **with_link(FREE.name))
-    from_null = refit(null, *rows, **with_link(FREE.name))  # so that neither is stuck in a lower maximum
-    gain = from_null.loglik_ - free.loglik_
-    free = from_null if gain > 0.0 else free
-    statistic = max(2.0 * (free.loglik_ - null.loglik_), 0.0)
-
-    if at > 0.0:
-        p_value, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
-    else:
-        at_limit = free.shape_ < 1e-6 or statistic < 1e-6
-        p_value = 1.0 if at_limit else float(0.5 * chi2.sf(statistic, 1))
-        reference = "half chi-square(0), half chi-square(1), as shape 0 is a limit"
-    shape = "infinity" if free.shape_ > 0.999 * SHAPE_MAX else number(free.shape_)
-    if p_value < 0.1:
-        sentence = f"There is {_evidence(p_value)} against the {name} link (estimated shape {shape})."
-    else:
-        sentence = f"The data are consistent with the {name} link (estimated shape {shape})."
-    sentence += _caution(fitted, "the chi-square")
-    return HypothesisTest(
-        f"Is the link {name} (hypothesis: it is, shape {at:g})?",
-        statistic,
-        reference,
-        p_value,
-        sentence + (_better_fit(gain) if mechanism.free_shape else ""),
-        {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_},
-    )
 
 
 def label_term(fitted: Fitted) -> HypothesisTest:

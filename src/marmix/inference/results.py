@@ -369,23 +369,6 @@ class Inference:
         check_count("n_resamples", n_resamples, 19)  # for p-values down to 0.05
         return hypotheses.informative(self.fitted, bootstrap, n_resamples, n_jobs, random_state, report)
 
-    def test_link(self, link: str = "logit") -> HypothesisTest:
-        """Is the link 'logit' (shape 1) or 'cloglog' (shape 0)? Likelihood ratio against a free shape.
-
-        Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0.
-
-        Parameters
-        ----------
-        link : {"logit", "cloglog"}, default="logit"
-            The hypothesis.
-
-        Returns
-        -------
-        HypothesisTest
-            Print it for the result in words.
-        """
-        return hypotheses.link(self.fitted, link)
-
     def test_mechanism(self) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
 

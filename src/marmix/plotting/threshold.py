@@ -1,18 +1,59 @@
 """`ThresholdDisplay`: precision, recall and accuracy by threshold."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marmix.core.arrays import Array
-from marmix.evaluation.joint import THRESHOLDS, Above, at_or_above
 from marmix.plotting.drawing import BLUE, GREEN, GREY, ORANGE, figure_text, legend_below, paper_colour
 from marmix.plotting.predictions import PredictionDisplay, Predictions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, unlike with linspace
+
+
+class Above(NamedTuple):
+    """Numbers of rows at or above every one of `THRESHOLDS` that are of a class, and that are not."""
+
+    right: Array
+    wrong: Array
+
+    @classmethod
+    def of(cls, p: Array, right: Array, wrong: Array) -> "Above":
+        """From probabilities of the class, and how often each row counts as the class and as the rest."""
+        return cls(at_or_above(p, right), at_or_above(p, wrong))
+
+    @property
+    def precision(self) -> Array:
+        """Share of the rows at or above that are of the class; NaN if there is no row."""
+        return _share(self.right, self.right + self.wrong)
+
+    @property
+    def recall(self) -> Array:
+        """Share of the rows of the class that are at or above; NaN if there is no such row."""
+        return _share(self.right, self.right[:1])
+
+    @property
+    def accuracy(self) -> Array:
+        """Share of all rows that are of the class and at or above, or neither; NaN if there is no row."""
+        return _share(self.right + self.wrong[:1] - self.wrong, self.right[:1] + self.wrong[:1])
+
+
+def at_or_above(p: Array, weight: Array) -> Array:
+    """Total weight of the rows at or above every one of `THRESHOLDS`."""
+    place = np.searchsorted(THRESHOLDS, p, side="right") - 1  # the highest threshold that the row reaches
+    weights: Array = np.bincount(place, weights=weight, minlength=len(THRESHOLDS)).astype(float)
+    return np.cumsum(weights[::-1])[::-1]
+
+
+def _share(part: Array, total: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(total > 0.0, np.clip(part / total, 0.0, 1.0), np.nan)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -29,7 +70,7 @@ class ThresholdDisplay(PredictionDisplay):
         \text{accuracy} = \frac{\sum a\, r_k + (1 - a) (r - r_k)}{\sum r}.
 
     Doubly robust r_k may be negative: the results are clipped to [0, 1], and recall may rise here and there. With
-    ``missing_proba=0``, r_k is the label of a labelled row and the posterior of an unlabelled one, as in a report:
+    ``missing_proba=0``, r_k is the label of a labelled row and the posterior of an unlabelled one:
     recall then never rises.
 
     Parameters

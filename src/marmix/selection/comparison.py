@@ -65,7 +65,7 @@ _LEAST_GAIN = 4.0
 # log-loss of the other rows fell by .004, at worst it rose by .011; with 0 it fell by .006, and rose by .040.
 AUDIT_PRIOR = 20.0
 
-_WEIGHING = 0.1  # share of the work that is left after all fits, in reports of progress
+_WEIGHING = 0.1  # share of the time that is left after all fits
 _DOUBT = 1e-3  # share of equal probabilities in those of rivals
 
 # Share of rows with practically no chance of a label above which comparisons are declined. In benchmarks/honesty.py it is
@@ -299,6 +299,7 @@ def compare(
         Weights, fits, scores and, in `rows`, the held-out probabilities.
     """
     seconds = _seconds(settings)
+    deadline = monotonic() + (1.0 - _WEIGHING) * seconds
     training, notes = _validated(settings, X, y, sample_weight, missing, levels)
     expected = None
     if (prior := prior_of(settings.prior, training.classes)) is not None:
@@ -308,7 +309,7 @@ def compare(
     if kept is not None:
         candidates = {}
     folds = _folds(settings, training)
-    outcomes = _outcomes(settings, training, (candidates, rivals), folds, monotonic() + seconds, report)
+    outcomes = _outcomes(settings, training, (candidates, rivals), folds, deadline, report)
     late = [name for name in (*candidates, *rivals) if outcomes[name] is None]
     if late:
         notes.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": seconds}))
@@ -509,7 +510,7 @@ def _outcomes(
                 started.append((name, fold))
                 yield delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares, missing)
 
-    outcomes = Parallel(n_jobs=settings.n_jobs, verbose=10 * bool(settings.verbose), return_as="generator")(in_time())
+    outcomes = Parallel(n_jobs=settings.n_jobs, return_as="generator")(in_time())
     # a candidate that holds rows out itself fits as often as the others
     work = np.cumsum([1.0 + len(folds) * cross_validates(grid[name]) for name, _ in jobs])
     report(0.0, jobs[0][0])
