@@ -22,7 +22,7 @@ or by the disease, for which only the audit claims to hold.
 `MARLogisticRegression` with and without 50 audited biopsies; the share of planets by size of the candidate in the data of NASA's
 Kepler mission (with `MARMIX_SHARED`). The truth is known.
 
-    python benchmarks/estimate.py [--draws 500] [--rows 300 1000] [--only simulated|tests|real]
+    python benchmarks/estimate.py [--draws 500] [--rows 300 1000] [--hidden REASON ...] [--only simulated|tests|real]
 """
 
 import os
@@ -39,6 +39,7 @@ from marmix.estimate.designs import Design, design_of
 from marmix.estimate.equations import FAMILIES, means, regress
 from marmix.estimate.results import answer
 
+REASONS = ("hardness", "a feature", "the label")
 ANSWERS = ("share", "difference", "linear", "logistic")
 Z = norm.ppf(0.975)
 
@@ -218,7 +219,7 @@ def truths():
     return found
 
 
-def simulate(report, n_rows, n_draws):
+def simulate(report, n_rows, n_draws, reasons):
     """The tables of answers."""
     truth = truths()
     names = ["marmix", "audit of 20", "audit of 50", "ppi_py", "labelled", "weighted", "imputed", "Rubin"]
@@ -228,7 +229,7 @@ def simulate(report, n_rows, n_draws):
     )
     rows = []
     for n in n_rows:
-        for why in ("hardness", "a feature", "the label"):
+        for why in reasons:
             for posteriors in ("good", "bad", "misspecified"):
                 files = [one_file(n, why, posteriors, 1000 + seed) for seed in range(n_draws)]
                 for name in ANSWERS:
@@ -402,11 +403,12 @@ def main():
     parser = tables.parser_of(__doc__)
     parser.add_argument("--draws", type=int, default=500, metavar="N", help="files of each kind")
     parser.add_argument("--rows", type=int, nargs="+", default=[300, 1000], metavar="N", help="rows of a file")
+    parser.add_argument("--hidden", nargs="+", default=REASONS, choices=REASONS, help="why labels are missing")
     parser.add_argument("--only", choices=("simulated", "tests", "real"), help="one part of it")
     args = parser.parse_args()
     report = tables.Report()
     if args.only in (None, "simulated"):
-        simulate(report, args.rows, args.draws)
+        simulate(report, args.rows, args.draws, args.hidden)
     if args.only in (None, "tests"):
         tests(report, args.rows, args.draws)
     if args.only in (None, "real"):
