@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from marmix.app.audit import label_page
     from marmix.app.saved import report
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Audit",
