@@ -21,8 +21,8 @@ from marmix.fitting.row_space import RowSpace
 
 # Rows used to scale the coordinates of a logistic fit.
 _CALIBRATION_ROWS = 4096
-# Number of coefficients up to which a fit ends with Newton steps.
-_NEWTON_SIZE = 500
+# Number of coefficients up to which a fit ends with Newton steps; multiplications for a Hessian up to which it begins with them.
+_NEWTON_SIZE, _NEWTON_WORK = 500, 2e7
 # Tolerance of L-BFGS before Newton steps.
 _NEAR_TOL = 1e-10
 # Starting values of 1 / nu of a Student mixture: the Gaussian limit, and heavy tails.
@@ -207,6 +207,9 @@ def fit_logistic(
         # with a penalty there is a maximum, near which Newton steps converge; otherwise L-BFGS goes on as long as it can
         newton = np.isfinite(model.C) and origin.size <= _NEWTON_SIZE
         theta = origin if search.exact else start
+        if newton and engine.labelled * origin.size**2 <= _NEWTON_WORK:
+            with one_thread(), np.errstate(all="ignore"):
+                theta, _ = _newton(objective, model, theta, most=30)
         for tol in [_NEAR_TOL, 1e-16] if newton else [1e-16 if search.exact else search.tol]:
             with one_thread():
                 fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol, report=report)
@@ -277,24 +280,30 @@ def runs_off(objective: Objective, theta: Array, mechanism: Mechanism | None) ->
     return bool(change > -_SAME)
 
 
-def _newton(objective: Objective, model: LinearScores, theta: Array) -> tuple[Array, bool]:
-    """Newton steps near the maximum of the labelled rows' log-likelihood, for the last digits of the coefficients.
+def _newton(objective: Objective, model: LinearScores, theta: Array, most: int = 3) -> tuple[Array, bool]:
+    """Newton steps to the maximum of the labelled rows' log-likelihood, halved where it falls; three only if it is near.
 
     Returns the coefficients, and whether the last step was small enough for convergence.
     """
     if theta.size > _NEWTON_SIZE:
         return theta, False
-    size = np.inf
-    for _ in range(3):
+    size, sums = np.inf, objective.sums(theta, None)
+    for _ in range(most):
         hessian = np.kron(np.eye(model.vectors), model.penalty_matrix)
         hessian += objective.total(_hessian, theta)
         objective.passes[0] += 1
-        gradient = objective.sums(theta, None).moments.by_component - model.penalty_slope(theta)
+        gradient = sums.moments.by_component - model.penalty_slope(theta)
         step = np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-13)[0].reshape(theta.shape)
         size = np.abs(step).max() / (1.0 + np.abs(theta).max())
-        if not size < 1e-2:
+        if most == 3 and not size < 1e-2:
             return theta, False  # not near a maximum; without a penalty, separable classes have none
-        theta = theta + step
+        value, after = objective.value(theta, sums), objective.sums(theta + step, None)
+        while size > 1e-6 and not objective.value(theta + step, after) > value:
+            step, size = step / 2.0, size / 2.0
+            after = objective.sums(theta + step, None)
+        theta, sums = theta + step, after
+        if size < 1e-8:
+            break
     return theta, bool(size < 1e-8)
 
 
