@@ -35,7 +35,6 @@ from marmix.app.models import (
     averaged,
     candidates_of,
     compared,
-    sample_places,
     sampled,
     statistical,
 )
@@ -52,6 +51,7 @@ from marmix.evaluation.verdict import ACCEPT, UNKNOWN, Grounds, Verdict, verdict
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.comparison import Comparison as Compared
 from marmix.selection.comparison import hedged
+from marmix.selection.held_out import sample_places
 from marmix.tables.preparation import Preparation
 from marmix.terminal import command_line
 
