@@ -43,7 +43,7 @@ from marmix.engines.checks import check_finite, checked_weights
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
-from marmix.evaluation.pseudo_labels import inverse_weights
+from marmix.evaluation.pseudo_labels import NO_CHANCE, inverse_weights
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
@@ -922,7 +922,8 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any, missing_p
     if not weight.any():
         raise ValueError("score needs labelled rows of positive sample_weight.")
     if missing_proba is not None and not labelled.all():
-        weight = weight * inverse_weights(np.asarray(missing_proba(X))[labelled], len(labelled))[0]
+        q = np.minimum(np.asarray(missing_proba(X))[labelled], NO_CHANCE)
+        weight = weight * inverse_weights(q, len(labelled))[0]
     hits = (agree * (predicted[:, None] == estimator.classes_)).sum(axis=1)
     return float(np.average(hits[labelled], weights=weight))
 
