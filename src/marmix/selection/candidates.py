@@ -96,7 +96,7 @@ def default_candidates(
     kind : {"auto", "logistic", "mixture", "kernel", "boosting"}
         Which models. With "mixture" a tied mixture is always included.
     categories : bool
-        Whether some features are categorical, hence not Gaussian.
+        Whether some features are categorical or constant, hence not Gaussian.
     link : str or None
         Link of the mechanism, which candidates that ignore it then estimate afterwards; None for their default, and no mechanism.
     """
