@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from marmix.core.arrays import Array, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, unmasked
 from marmix.core.labels import asked_labels, encode_labels
 from marmix.core.links import hazard, log_missing
 from marmix.core.measures import log_tau, posterior
@@ -71,8 +71,8 @@ class Losses(NamedTuple):
 class LossRows(NamedTuple):
     """Rows of a loss: class codes, -1 if unknown; whether the label was missing; weights and covariates (L, n), if any."""
 
-    z: NDArray[np.integer]
-    missing: NDArray[np.bool_]
+    z: Ints
+    missing: Bools
     weight: Array | None = None
     covariates: Array | None = None
 
@@ -403,7 +403,7 @@ class MissingnessObjective:
             self.mechanism, self._estimated = bounded(mechanism, drivers, labelled, weight), True
 
     @cached_property
-    def _sample(self) -> tuple[NDArray[np.intp], int]:
+    def _sample(self) -> tuple[Ints, int]:
         """Rows for the profile, evenly spread, those whose label was not missing first, and the number of these."""
         groups = [np.flatnonzero(~self._rows.missing), np.flatnonzero(self._rows.missing)]
         step = -(-len(self._rows.z) // _PROFILE_ROWS)
@@ -412,11 +412,11 @@ class MissingnessObjective:
 
     # Gradient and curvature, block by block, in the precision of the results
 
-    def _fill(self, scores: Array, active: bool, gradient: NDArray[Any], curvature: NDArray[Any]) -> None:
+    def _fill(self, scores: Array, active: bool, gradient: AnyArray, curvature: AnyArray) -> None:
         mechanism, n = self.mechanism if active else None, len(self._rows.z)
         kernel = _two_classes if self.vectors == 1 else _many_classes
 
-        def start(space: NDArray[Any] | None = None) -> Callable[[slice], None]:
+        def start(space: AnyArray | None = None) -> Callable[[slice], None]:
             if space is None:
                 space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)
 
@@ -442,13 +442,13 @@ class MissingnessObjective:
 
 def _two_classes(
     scores: Array,
-    labels: NDArray[Any],
+    labels: AnyArray,
     rows: LossRows,
     mechanism: Mechanism | None,
     w: float,
-    gradient: NDArray[Any],
-    curvature: NDArray[Any],
-    space: NDArray[Any],
+    gradient: AnyArray,
+    curvature: AnyArray,
+    space: AnyArray,
 ) -> None:
     """Fill in gradient and curvature of two classes in the log odds (1, n) of the second; `space` is working memory.
 
@@ -494,13 +494,13 @@ def _two_classes(
 
 def _many_classes(
     scores: Array,
-    labels: NDArray[Any],
+    labels: AnyArray,
     rows: LossRows,
     mechanism: Mechanism | None,
     w: float,
-    gradient: NDArray[Any],
-    curvature: NDArray[Any],
-    space: NDArray[Any],
+    gradient: AnyArray,
+    curvature: AnyArray,
+    space: AnyArray,
 ) -> None:
     """Fill in gradient and curvature of three or more classes in their scores (K, n); `space` is working memory.
 
@@ -542,7 +542,7 @@ def _many_classes(
     curvature += slope
 
 
-def _by_eta(mechanism: Mechanism, drivers: Array, missing: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _by_eta(mechanism: Mechanism, drivers: Array, missing: Bools) -> tuple[Array, Array]:
     """Slope of each row's log-likelihood in eta, and its expected square."""
     eta = mechanism.eta(drivers)
     if mechanism.shape == 1.0 and not mechanism.share:  # logit
@@ -590,7 +590,7 @@ def profiled(mechanism: Mechanism | None, scores: Array, rows: LossRows) -> Mech
     return max(fits, key=lambda fit: fit.loglik_of(drivers, given, w[order]))
 
 
-def _given_first(rows: LossRows) -> tuple[NDArray[np.intp], int]:
+def _given_first(rows: LossRows) -> tuple[Ints, int]:
     """Rows whose label was not missing, then the others, and the number of the former."""
     return np.argsort(rows.missing, kind="stable"), int(np.sum(~rows.missing))
 

@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+AnyArray = NDArray[Any]
+Ints = NDArray[np.integer[Any]]
+Bools = NDArray[np.bool_]
 
 _ON_HOST = (np.ndarray, np.generic)
 LARGEST = 1e150  # number of a feature: its square, and sums of many squares, do not overflow
@@ -46,7 +49,7 @@ def detached(array: Any) -> Any:
     return array.detach() if getattr(array, "requires_grad", False) else array
 
 
-def to_host(array: Any) -> NDArray[Any]:
+def to_host(array: Any) -> AnyArray:
     """The values as a NumPy array."""
     if hasattr(array, "get"):  # CuPy
         return np.asarray(array.get())
@@ -139,7 +142,7 @@ def unmasked(array: Any) -> Any:
     return np.ma.filled(array.astype(float), np.nan) if np.ma.is_masked(array) else array.data
 
 
-def select_rows(X: Any, places: NDArray[np.integer]) -> Any:
+def select_rows(X: Any, places: Ints) -> Any:
     """Rows of an array, a table, a sparse matrix or a list."""
     if hasattr(X, "iloc"):
         return X.iloc[places]

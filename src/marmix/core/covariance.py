@@ -14,9 +14,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, along_rows, multiply_into, namespace, total, with_constant
+from marmix.core.arrays import Array, Bools, along_rows, multiply_into, namespace, total, with_constant
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _WIDE = 16  # number of features from which WideFull is faster than Full, measured with 2 and 5 classes
@@ -158,7 +157,7 @@ class Structure(ABC):
     def step_limits(self, reference: Array, weights: Array, floor: float) -> Array:
         """Largest coordinates at which the pivots are above the floor."""
 
-    def limited_steps(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def limited_steps(self, at_limit: Bools) -> Bools:
         """Coordinates of L at a limit, and those that have no meaning because of them."""
         return at_limit
 
@@ -321,7 +320,7 @@ class Full(Structure):
         limits[..., self._diagonal] = np.maximum(room, 0.0)
         return limits / self._step_scale(weights)
 
-    def limited_steps(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def limited_steps(self, at_limit: Bools) -> Bools:
         """A feature at its floor explains no other: the regressions on it are limited with its pivot."""
         return at_limit | at_limit[..., self._diagonal][..., self._cols]
 

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from marmix.core.arrays import AnyArray
 
 # Arrays in files up to this many bytes are read into memory, which is faster.
 LEFT_IN_FILE = 2**26
@@ -34,7 +35,7 @@ def in_file(array: Any) -> bool:
     return isinstance(array, np.memmap) and array.nbytes > LEFT_IN_FILE
 
 
-def release(array: NDArray[Any]) -> None:
+def release(array: AnyArray) -> None:
     """Free the pages of a memory map that have been read.
 
     Copy-on-write maps are skipped, as their pages may hold changes that are not in the file.
@@ -52,7 +53,7 @@ def release(array: NDArray[Any]) -> None:
     pages.madvise(mmap.MADV_DONTNEED, start, high - base - start)
 
 
-def write_array(fill: Callable[[NDArray[Any]], None], out: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def write_array(fill: Callable[[AnyArray], None], out: Any, shape: tuple[int, ...], dtype: Any) -> AnyArray:
     """Have `fill(array)` write results to `out`, and return them.
 
     Parameters

@@ -7,10 +7,9 @@ responsibilities within the class. Scores are log densities, so the likelihood i
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marmix.core.arrays import Array, along_rows, like, namespace
+from marmix.core.arrays import AnyArray, Array, Bools, along_rows, like, namespace
 from marmix.core.covariance import Derivatives, Moments, Structure
 
 
@@ -43,7 +42,7 @@ class GaussianScores:
         self.counts = list(counts)
         self.floor = floor
         self.n_classes = len(counts)
-        self.owner: NDArray[Any] = np.repeat(np.arange(len(counts)), counts)
+        self.owner: AnyArray = np.repeat(np.arange(len(counts)), counts)
         self.single = max(counts) == 1
         ends = np.cumsum(counts)
         self._slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
@@ -196,7 +195,7 @@ class GaussianChart:
         """Lower bounds of the coordinates: none."""
         return np.full(self.size, -np.inf)
 
-    def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def limited(self, at_limit: Bools) -> Bools:
         """Coordinates at a limit, and those that have no meaning because of them."""
         out, steps = at_limit.copy(), slice(self._cuts[1], self._cuts[2])
         out[steps] = self.model.structure.limited_steps(at_limit[steps].reshape(self._step_shape)).ravel()

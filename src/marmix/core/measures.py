@@ -13,9 +13,8 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, like, namespace, on_host, replaced, to_host
+from marmix.core.arrays import Array, Bools, like, namespace, on_host, replaced, to_host
 
 
 class Posterior(NamedTuple):
@@ -215,7 +214,7 @@ def log_tau(p: Posterior) -> Array:
     return out
 
 
-def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _leaders(p: Posterior) -> tuple[Bools, Bools]:
     """Masks of the leading and the second class of each row; ties go to the first classes."""
     leads, follows = p.scores == p.top, p.scores == p.second
     if on_host(leads) and np.count_nonzero(leads) + np.count_nonzero(follows) == 2 * leads.shape[1]:
@@ -224,7 +223,7 @@ def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return leads, _first(follows & ~leads)
 
 
-def _first(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _first(mask: Bools) -> Bools:
     """Keep the first true class of each row, in place."""
     before = mask[0, :]
     for k in range(1, mask.shape[0]):

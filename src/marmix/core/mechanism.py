@@ -23,11 +23,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from marmix.core.arrays import (
     LARGEST,
     Array,
+    Bools,
     along_rows,
     detached,
     in_double,
@@ -342,7 +343,7 @@ class Mechanism:
         ordered(lambda: fill, starts, available() if n >= _ROWS_FOR_THREADS else 1)
         return out
 
-    def indicator_terms(self, eta: Array, m: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
+    def indicator_terms(self, eta: Array, m: Bools, weight: Array | None) -> tuple[Array, Array, Array]:
         """Each row's log-likelihood, its slope in eta, and the expected information about eta."""
         xp = namespace(eta)
         h = hazard(eta, self.shape)
@@ -681,7 +682,7 @@ def _checked_weight(weight: Any, s: Array) -> Array:
     return w
 
 
-def _indicator(missing: Any, s: Array) -> NDArray[np.bool_]:
+def _indicator(missing: Any, s: Array) -> Bools:
     """The missing indicator as an array of booleans, on the device of the scores."""
     m = _beside(missing, s)
     xp = namespace(m)

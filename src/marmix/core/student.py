@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from marmix.core.arrays import Array, namespace, on_host, replaced, total
+from marmix.core.arrays import AnyArray, Array, namespace, on_host, replaced, total
 from marmix.core.covariance import Derivatives, Moments, Structure
 from marmix.core.covariance import structure as structure_of
 from marmix.core.gaussian import GaussianChart, Gaussians, GaussianScores
@@ -81,7 +80,7 @@ class StudentScores(GaussianScores):
     def __init__(self, structure: Structure, counts: list[int], floor: float, dof: str | float = "common"):
         super().__init__(structure.unshared(), counts, floor)
         self.dof = dof if isinstance(dof, str) else float(dof)
-        self.groups: NDArray[Any] = np.zeros_like(self.owner) if dof == "common" else self.owner  # that share a dof
+        self.groups: AnyArray = np.zeros_like(self.owner) if dof == "common" else self.owner  # that share a dof
         self.n_tails = len(np.unique(self.groups)) if isinstance(dof, str) else 0
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, like, namespace
+from marmix.core.arrays import AnyArray, Array, Bools, like, namespace
 
 
 class Trees(NamedTuple):
@@ -26,14 +26,14 @@ class Trees(NamedTuple):
     roots: NDArray[np.int32]  # (rounds * V,): the first split of each tree, or -1 - leaf
     feature: NDArray[np.int32]  # (S,)
     threshold: Array  # (S,); unused in categorical splits
-    default_left: NDArray[np.bool_]  # (S,)
+    default_left: Bools  # (S,)
     left: NDArray[np.int32]  # (S,)
     right: NDArray[np.int32]  # (S,)
     value: Array  # (L,): values of the leaves
     gain: Array  # (S,): how much each split reduced the loss
     first_code: NDArray[np.int32]  # (S + 1,): categories of split i are codes[first_code[i] : first_code[i + 1]]
     codes: NDArray[np.int32]
-    categorical: NDArray[np.bool_]  # (S,)
+    categorical: Bools  # (S,)
 
 
 def no_trees(baseline: Array) -> Trees:
@@ -65,7 +65,7 @@ class TreeScores:
     def __init__(self, d: int, n_classes: int):
         self.d, self.n_classes = d, n_classes
         self.vectors = 1 if n_classes == 2 else n_classes
-        self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
+        self.owner: AnyArray = np.arange(n_classes)[-self.vectors :]
 
     @property
     def words(self) -> str:

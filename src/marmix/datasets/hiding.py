@@ -5,18 +5,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 
-from marmix.core.arrays import Array, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, unmasked
 from marmix.core.labels import MISSING, encode_labels, known_labels, number_labels
 from marmix.core.links import FREE
 from marmix.core.measures import as_measure
 from marmix.core.mechanism import Mechanism
 from marmix.evaluation.pseudo_labels import checked_proba
 
-Booleans = NDArray[np.bool_]
+Booleans = Bools
 
 _DRAWS = 1000  # attempts to leave `at_least` labels in every class
 _LARGEST_LEVEL = 1e15  # of |alpha_0|: beyond it the spacing of floats exceeds 0.1
@@ -192,7 +191,7 @@ def generator(random_state: Any) -> np.random.Generator:
 # Input.
 
 
-def _encoded(y: Any, posterior: Any) -> tuple[NDArray[np.integer[Any]], NDArray[Any]]:
+def _encoded(y: Any, posterior: Any) -> tuple[Ints, AnyArray]:
     """Labels as integers, -1 where missing, and the classes: all columns of the posterior if labels are their numbers."""
     labels = known_labels(y, np.empty(0))[1]
     columns = np.arange(1 if posterior is None else np.shape(posterior)[-1])
@@ -201,7 +200,7 @@ def _encoded(y: Any, posterior: Any) -> tuple[NDArray[np.integer[Any]], NDArray[
     return encode_labels(y)
 
 
-def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
+def _checked_posterior(posterior: Any, n: int, names: AnyArray) -> Array:
     if posterior is None:
         raise ValueError("posterior is needed: class probabilities (n, K) of every row. Only link=None works without.")
     tau = np.asarray(unmasked(posterior), dtype=float)
@@ -251,9 +250,7 @@ def _at_rate(model: Mechanism, u: Array, slope: float, rate: float, at_risk: Boo
     return q(level)
 
 
-def _draw_hidden(
-    z: NDArray[np.integer[Any]], names: NDArray[Any], q: Array, at_least: int, rng: np.random.Generator
-) -> Booleans:
+def _draw_hidden(z: Ints, names: AnyArray, q: Array, at_least: int, rng: np.random.Generator) -> Booleans:
     """Rows whose uniform number is below q, drawn until every class keeps `at_least` labels."""
     labelled = z >= 0
     counts = np.bincount(z[labelled], minlength=len(names))
@@ -274,12 +271,12 @@ def _draw_hidden(
 # Output.
 
 
-def _without(y: Any, labelled: Booleans, labels: NDArray[Any], hidden: Booleans) -> Any:
+def _without(y: Any, labelled: Booleans, labels: AnyArray, hidden: Booleans) -> Any:
     """The labels without the hidden ones, in the form of y; `labels` are those of the labelled rows."""
     if hasattr(y, "iloc") and y.ndim == 1:
         return _series(y, ~labelled | hidden)
     kind = labels.dtype.kind
-    target: NDArray[Any] = np.full(len(labelled), None, dtype=object)
+    target: AnyArray = np.full(len(labelled), None, dtype=object)
     if kind in "iu":
         target = np.full(len(labelled), MISSING, dtype=labels.dtype if kind == "i" else np.int64)
     elif kind == "f":

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from marmix.core.arrays import LARGEST, Array
+from marmix.core.arrays import LARGEST, AnyArray, Array, Bools, Ints
 from marmix.core.files import release
 
 _CHUNK = 65536  # rows checked together
@@ -33,7 +33,7 @@ def check_table(X: Any) -> None:
         raise ValueError(f"X has the type {dtype}: features must be real numbers.")
 
 
-def in_floats(X: Any, validate: Callable[..., Any]) -> NDArray[Any]:
+def in_floats(X: Any, validate: Callable[..., Any]) -> AnyArray:
     """Rows in memory as floats, converted by scikit-learn's `validate_data`; dates are refused."""
     types: list[Any] = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
     for name, kind in zip(getattr(X, "columns", ["X"]), types, strict=True):
@@ -41,12 +41,12 @@ def in_floats(X: Any, validate: Callable[..., Any]) -> NDArray[Any]:
             raise ValueError(
                 f"column {name!r} holds dates or times: turn them into numbers, such as days since an event."
             )
-    rows: NDArray[Any] = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    rows: AnyArray = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
     return rows
 
 
 def check_finite(
-    X: NDArray[Any], names: Sequence[str], first: int = 0, allow_nan: bool = False, places: Any = None
+    X: AnyArray, names: Sequence[str], first: int = 0, allow_nan: bool = False, places: Any = None
 ) -> None:
     """Raise an error that names the first column with NaN (unless allowed), infinity or a number beyond `LARGEST`.
 
@@ -80,7 +80,7 @@ def check_finite(
         )
 
 
-def check_results(values: NDArray[Any], first: int) -> None:
+def check_results(values: AnyArray, first: int) -> None:
     """Raise an error that names the first row for which a model computed NaN; row numbers count from `first`."""
     if values.dtype.kind == "f" and np.isnan(values).any():
         row = int(np.isnan(values).reshape(len(values), -1).any(axis=1).argmax())
@@ -93,7 +93,7 @@ def check_lengths(X: Any, values: Any, name: str = "y") -> None:
         raise ValueError(f"X and {name} have inconsistent numbers of samples: {X.shape[0]} and {values.shape[0]}.")
 
 
-def check_weights(weight: NDArray[Any]) -> None:
+def check_weights(weight: AnyArray) -> None:
     """Check that weights are finite and not negative."""
     if not np.isfinite(weight).all():
         raise ValueError("Input sample_weight contains NaN or infinity.")
@@ -101,7 +101,7 @@ def check_weights(weight: NDArray[Any]) -> None:
         raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
 
 
-def check_weighted_classes(classes: NDArray[Any], weighted: NDArray[np.bool_]) -> None:
+def check_weighted_classes(classes: AnyArray, weighted: Bools) -> None:
     """Check that every class has a labelled row of positive weight."""
     for name, has_weight in zip(classes.tolist(), weighted.tolist(), strict=True):
         if not has_weight:
@@ -110,9 +110,7 @@ def check_weighted_classes(classes: NDArray[Any], weighted: NDArray[np.bool_]) -
             )
 
 
-def file_weights(
-    X: NDArray[Any], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
-) -> NDArray[Any] | None:
+def file_weights(X: AnyArray, z: Ints, sample_weight: Any, classes: AnyArray) -> AnyArray | None:
     """Checked weights of rows that stay in a file; the weights may be in a file too."""
     if sample_weight is None:
         return None
@@ -143,8 +141,8 @@ def checked_weights(X: Any, sample_weight: Any) -> Array:
 
 
 def weighted_rows(
-    X: NDArray[np.floating], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
-) -> tuple[NDArray[np.floating], NDArray[np.integer], Array | None]:
+    X: NDArray[np.floating], z: Ints, sample_weight: Any, classes: AnyArray
+) -> tuple[NDArray[np.floating], Ints, Array | None]:
     """Rows of positive weight with their labels and weights; all rows if there are no weights."""
     if sample_weight is None:
         return X, z, None

@@ -10,9 +10,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import LARGEST, Array, in_double, like, namespace, on_device, on_host, to_host
+from marmix.core.arrays import LARGEST, AnyArray, Array, Ints, in_double, like, namespace, on_device, on_host, to_host
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
@@ -41,7 +40,7 @@ class DeviceEngine(Engine):
     Columns ``cuts[k]:cuts[k + 1]`` are class k; unlabelled rows follow.
     """
 
-    def __init__(self, x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, frame: Frame, covariates: Covariates):
+    def __init__(self, x: Any, cuts: Ints, weight: Any, v: Any, frame: Frame, covariates: Covariates):
         super().__init__(frame, covariates)
         self.x, self.cuts, self.weight, self.v, self.place = x, cuts, weight, v, x[:, :0]
         self.resolution = 0.0 if x.dtype == namespace(x).float64 else _SINGLE
@@ -61,7 +60,7 @@ class DeviceEngine(Engine):
         """`total` with the result left on the device."""
         return reduce(add, (function(block, *args) for block in self._blocks(width)))
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         xp = namespace(self.x)
         columns = np.concatenate([a + group for a, group in zip(self.cuts, places, strict=True)])
         index = xp.asarray(columns, device=self.x.device)
@@ -140,7 +139,7 @@ class DeviceRows(Rows):
         check_lengths(self.X, labels)
         return namespace(self.X).asarray(labels, device=self.X.device)
 
-    def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
+    def numbered(self, y: Any, classes: AnyArray) -> Any:
         codes, _, shares = encoded(open_array(y, "y"), None, classes)
         return self._moved(codes if shares is None else shares)
 

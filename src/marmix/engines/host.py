@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, to_host_or_refuse
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, to_host_or_refuse
 from marmix.core.files import in_file, open_array, release, write_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
@@ -97,14 +97,14 @@ class NumpyEngine(HostEngine):
     """
 
     x: Array
-    cuts: NDArray[np.integer]
+    cuts: Ints
     weight: Array | None
     v: Array | None
 
     def __init__(
         self,
         X: NDArray[np.floating],
-        z: NDArray[np.integer],
+        z: Ints,
         weight: Array | None,
         n_classes: int,
         frame: Frame,
@@ -143,7 +143,7 @@ class NumpyEngine(HostEngine):
     def _extent(self) -> int:
         return self.x.shape[1]
 
-    def _fill(self, X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None) -> None:
+    def _fill(self, X: NDArray[np.floating], z: Ints, weight: Array | None) -> None:
         """Copy the rows sorted by class, unlabelled rows last, without an index array of all rows."""
         place, chunks, n_classes = self.cuts.copy(), slices(len(z), _SORTED_ROWS), len(self.cuts) - 1
 
@@ -166,15 +166,15 @@ class NumpyEngine(HostEngine):
     def _block(self, rows: slice) -> Block:
         return sorted_slice(self.x, self.cuts, self.weight, self.v, rows)
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         columns = np.concatenate([a + group for a, group in zip(self.cuts, places, strict=True)])
         weight = None if self.weight is None else self.weight[columns]
         return self.x[:, columns], weight, None if self.v is None else self.v[:, columns]
 
 
 def sorted_block(
-    X: NDArray[Any],
-    z: NDArray[np.integer],
+    X: AnyArray,
+    z: Ints,
     weight: Array | None,
     n_classes: int,
     frame: Frame,
@@ -189,7 +189,7 @@ def sorted_block(
     return Block(frame.enter(X), cuts, None if weight is None else weight[order], covariates.enter(X))
 
 
-def row_order(X: NDArray[Any], z: NDArray[Any], weight: Array | None = None) -> NDArray[np.intp]:
+def row_order(X: AnyArray, z: AnyArray, weight: Array | None = None) -> Ints:
     """Positions of rows sorted by their features, then by labels (or shares of votes) and weights.
 
     The same rows are then in the same order however they were given, and stay so if a scaler's rounding differs.
@@ -218,9 +218,9 @@ class FileEngine(HostEngine):
 
     def __init__(
         self,
-        X: NDArray[Any],
-        z: NDArray[np.integer],
-        weight: NDArray[Any] | None,
+        X: AnyArray,
+        z: Ints,
+        weight: AnyArray | None,
         n_classes: int,
         frame: Frame,
         covariates: Covariates = NO_COVARIATES,
@@ -229,7 +229,7 @@ class FileEngine(HostEngine):
         super().__init__(frame, covariates, workers)
         self.X, self.z, self.weight, self.n_classes = X, z, weight, n_classes
 
-        def count(rows: slice) -> tuple[NDArray[Any], Array]:
+        def count(rows: slice) -> tuple[AnyArray, Array]:
             group = np.where(z[rows] < 0, n_classes, z[rows])
             w = None if weight is None else np.asarray(weight[rows], dtype=float)
             counted = group if w is None else group[w > 0]
@@ -255,7 +255,7 @@ class FileEngine(HostEngine):
                 X, z, w = X[w > 0], z[w > 0], w[w > 0]
         return sorted_block(X, z, w, self.n_classes, self.frame, self.covariates)
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         first = np.cumsum(self._counts, axis=0) - self._counts  # rows of each group before a chunk
         x, weight, covariates = [], [], []
         for k, group in enumerate(places):
@@ -274,7 +274,7 @@ class FileEngine(HostEngine):
             np.concatenate(covariates, axis=1) if covariates else None,
         )
 
-    def _read(self, rows: slice, group: int, places: NDArray[np.integer]) -> tuple[Array, Array | None]:
+    def _read(self, rows: slice, group: int, places: Ints) -> tuple[Array, Array | None]:
         """Rows and weights of one group in a chunk, by their positions in the group."""
         wanted, w = self.z[rows] == (group if group < self.n_classes else -1), None
         if self.weight is not None:
@@ -302,10 +302,10 @@ class HostRows(Rows):
     takes_out = True
     most_sorted = MOST_SORTED
 
-    counted: NDArray[Any]
-    labels: NDArray[np.integer]
+    counted: AnyArray
+    labels: Ints
     weight: Array | None
-    kept: NDArray[np.integer] | None
+    kept: Ints | None
 
     @property
     def in_file(self) -> bool:
@@ -351,19 +351,19 @@ class HostRows(Rows):
                 self.kept = order if self.kept is None else self.kept[order]
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> Bools:
         """Whether the label of each row in `counted` was missing."""
         return (self.labels < 0) | (self.groups >= len(self.classes))
 
     @property
-    def groups(self) -> NDArray[np.integer]:
+    def groups(self) -> Ints:
         """The labels, larger by the number of classes where they were asked for."""
         if self.asked is None:
             return self.labels
         asked = self.asked if self.kept is None else self.asked[self.kept]
         return np.where(asked, self.labels.astype(np.int64) + len(self.classes), self.labels)
 
-    def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    def numbered(self, y: Any, classes: AnyArray) -> AnyArray:
         codes, _, shares = encoded(to_host_or_refuse("impute", open_array(y, "y"))[0], None, classes)
         check_lengths(self.X, codes)
         return codes if shares is None else shares
@@ -371,7 +371,7 @@ class HostRows(Rows):
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         X = self.X
 
-        def fill(results: NDArray[Any]) -> None:
+        def fill(results: AnyArray) -> None:
             def fill_slice(rows: slice) -> None:
                 x = np.asarray(X[rows], dtype=float)
                 check_finite(x, names, rows.start, self.allow_nan)

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marmix.core.arrays import (
     LARGEST,
+    AnyArray,
     Array,
     namespace,
     on_cluster,
@@ -70,7 +71,7 @@ class Training(NamedTuple):
     """Validated training rows, with their feature names and moments."""
 
     rows: Rows
-    features: NDArray[Any] | None  # feature names, None if X has none
+    features: AnyArray | None  # feature names, None if X has none
     names: list[str]  # the same, or x0, x1, ...
     mean: Array
     covariance: Array  # or the variances (d,), if the score model needs no products of features
@@ -428,7 +429,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._map(X, lambda x: self.model_.posterior(x).tau.T, shape=(len(self.classes_),), out=out)
 
-    def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, out: Any = None) -> AnyArray:
         """The most probable class of each row, (n,).
 
         Parameters
@@ -972,7 +973,7 @@ def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
     return _class_names(model.classes, xp.where(codes < 0, best, xp.astype(codes, xp.int64)))
 
 
-def _class_names(classes: NDArray[Any], codes: Any) -> Any:
+def _class_names(classes: AnyArray, codes: Any) -> Any:
     """Classes of these codes, on the device of the codes if the classes are numbers."""
     if on_host(codes) or classes.dtype.kind not in "if":
         return classes[np.asarray(codes) if on_host(codes) else to_host(codes)]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, on_cluster, on_device
+from marmix.core.arrays import AnyArray, Array, Ints, on_cluster, on_device
 from marmix.core.files import open_array, release
 from marmix.core.frames import UserAxes
 from marmix.core.labels import label_shares, most_voted
@@ -431,7 +431,7 @@ class MARBoostingClassifier(MARClassifier):
                 notes.append(Note("boosting-most-rounds", {"most": most}))
         return path._replace(rounds=rounds, notes=notes)
 
-    def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
+    def _folds(self, z: Ints, rows: HostRows) -> list[NDArray[np.intp]]:
         """Rows that each fold holds out, as positions among the rows of positive weight."""
         kept = np.arange(len(rows.codes)) if rows.kept is None else rows.kept
         if isinstance(self.cv, Integral):
@@ -474,7 +474,7 @@ class Growth:
 
     lightgbm: Any
     params: dict[str, Any]
-    X: NDArray[Any]
+    X: AnyArray
     in_file: bool
     rows: LossRows
     n_classes: int
@@ -501,7 +501,7 @@ class Growth:
         evidence = Evidence(rows.z, rows.weight, v, missing=rows.missing)
         return lambda scores: evidence.loss(posterior(scores[:, tested]).tau.T)
 
-    def data(self, rows: NDArray[np.intp] | None = None) -> Any:
+    def data(self, rows: Ints | None = None) -> Any:
         """LightGBM's data set of these rows, by default of all."""
         weight = None if rows is None or self.rows.weight is None else self.rows.weight[rows]
         X: Any = self.X if rows is None else None
@@ -518,15 +518,13 @@ class Growth:
         """All rows, binned once."""
         return self.data().construct()
 
-    def objective(
-        self, rows: NDArray[np.intp] | slice, weight: float, rounds: int | None = None
-    ) -> MissingnessObjective:
+    def objective(self, rows: Ints | slice, weight: float, rounds: int | None = None) -> MissingnessObjective:
         """The objective of some rows; with a fixed number of rounds at most a third of them use labels only."""
         label_rounds = self.label_rounds if rounds is None else min(self.label_rounds, rounds // 3)
         mechanism = self.mechanism if weight > 0.0 else None
         return MissingnessObjective.of_rows(self.rows.take(rows), self.n_classes, mechanism, weight, label_rounds)
 
-    def run(self, train: NDArray[np.intp], held: NDArray[np.intp], weight: float, rounds: int | None) -> "Run":
+    def run(self, train: Ints, held: Ints, weight: float, rounds: int | None) -> "Run":
         """A booster of these training rows, which also scores held-out rows."""
         if weight == 0.0 and (self.rows.z[train] >= 0).any():
             train = train[self.rows.z[train] >= 0]
@@ -670,13 +668,13 @@ def _lightgbm() -> Any:
     return lightgbm
 
 
-def _file_sequence(lightgbm: Any, X: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
+def _file_sequence(lightgbm: Any, X: AnyArray, rows: Ints | None) -> Any:
     """Rows of a memory map that LightGBM reads in blocks."""
 
     class Blocks(lightgbm.Sequence):
         batch_size = 2**15
 
-        def __getitem__(self, index: Any) -> NDArray[Any]:
+        def __getitem__(self, index: Any) -> AnyArray:
             part = X[index if rows is None else rows[index]]
             values = np.array(part, dtype=float)
             release(part)
@@ -688,7 +686,7 @@ def _file_sequence(lightgbm: Any, X: NDArray[Any], rows: NDArray[np.intp] | None
     return Blocks()
 
 
-def _tree_scores(model: TreeScores, trees: Trees, X: NDArray[Any]) -> Array:
+def _tree_scores(model: TreeScores, trees: Trees, X: AnyArray) -> Array:
     """Scores (K, n) of rows on the host."""
     out = np.empty((model.n_classes, len(X)))
     for rows in slices(len(X), 2**13):
@@ -720,7 +718,7 @@ def _moments(rows: HostRows, names: list[str]) -> GroupMoments:
     return merged(map(moments, slices(len(X), _MOMENT_ROWS)))
 
 
-def _covariates(X: NDArray[Any], training: Training) -> Array | None:
+def _covariates(X: AnyArray, training: Training) -> Array | None:
     """Covariates (L, n) of the mechanism, None if there are none; they must not be missing."""
     covariates = training.covariates
     if not covariates.columns:
@@ -735,7 +733,7 @@ def _covariates(X: NDArray[Any], training: Training) -> Array | None:
     return covariates.frame.enter(values)
 
 
-def _check_codes(X: NDArray[Any], categorical: list[int], names: list[str]) -> None:
+def _check_codes(X: AnyArray, categorical: list[int], names: list[str]) -> None:
     """Raise ValueError if a categorical column holds anything but codes 0, 1, 2, ... and NaN."""
     for i in categorical:
         for part in slices(len(X), _MOMENT_ROWS):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Ints
 from marmix.core.frames import NO_COVARIATES, Frame, KernelFrame, squared_distances
 from marmix.core.likelihood import Block
 from marmix.core.linear import KernelScores
@@ -325,11 +325,11 @@ class MARKernelClassifier(MARClassifier):
         )
 
 
-def _held_out(objective: Objective, training: Training, thetas: dict[int, Array], by_row: NDArray[np.intp]) -> Array:
+def _held_out(objective: Objective, training: Training, thetas: dict[int, Array], by_row: Ints) -> Array:
     """Class probabilities of all rows, with the coefficients for the fold of each row."""
     model, frame, shape = objective.model, objective.engine.frame, (len(training.rows.classes),)
 
-    def proba(x: Array, part: NDArray[np.intp]) -> Array:
+    def proba(x: Array, part: Ints) -> Array:
         features, out = frame.enter(x), np.empty((len(x), *shape))
         for k in np.unique(part).tolist():
             out[part == k] = posterior(model.scores(thetas[k], features[:, part == k])).tau.T
@@ -385,7 +385,7 @@ class _Fits:
                 scores = self._model(gamma, C).scores(fit.theta, self._features(gamma)[0][:, test])
                 yield setting, log_tau(posterior(scores)).T
 
-    def _path(self, setting: _Setting, rows: NDArray[np.intp], weights: list[float]) -> Iterator[tuple[float, Fit]]:
+    def _path(self, setting: _Setting, rows: Ints, weights: list[float]) -> Iterator[tuple[float, Fit]]:
         """Fits to these rows with increasing weights of the mechanism, each starting from the one before.
 
         The first has weight zero. The path goes through all of `WEIGHTS` below the largest of `weights`, and ends before a fit

@@ -6,8 +6,7 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
+from marmix.core.arrays import AnyArray
 from marmix.core.covariance import STRUCTURES
 from marmix.core.mechanism import Mechanism
 from marmix.fitting import SOLVERS
@@ -125,7 +124,7 @@ def _check_delta(params: Mapping[str, Any]) -> None:
         )
 
 
-def label_terms(delta: Any, classes: NDArray[Any]) -> tuple[float, ...]:
+def label_terms(delta: Any, classes: AnyArray) -> tuple[float, ...]:
     """The label term of each class, zeros if they are to be estimated; empty if there is none or all are zero."""
     names = classes.tolist()
     if delta is None:
@@ -190,7 +189,7 @@ def feature_columns(
     return columns
 
 
-def component_counts(n_components: Any, classes: NDArray[Any]) -> list[int]:
+def component_counts(n_components: Any, classes: AnyArray) -> list[int]:
     """Number of components of each class, from a number or a dict by class."""
     if isinstance(n_components, Mapping):
         names = classes.tolist()

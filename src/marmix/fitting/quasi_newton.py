@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools
 from marmix.core.likelihood import Sums
 from marmix.core.mechanism import Mechanism
 from marmix.fitting.objective import Objective
@@ -321,7 +320,7 @@ class _Round:
         return _Metric(inverse, self._complete) if np.isfinite(inverse).all() else None
 
 
-def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array | None:
+def _factor(metric: Array, boxed: Bools) -> Array | None:
     """F with ``F F'`` the metric of the free coordinates given the boxed ones, and of each boxed one alone.
 
     None if the metric is not positive definite, by rounding.

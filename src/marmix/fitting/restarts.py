@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, along_rows, like
+from marmix.core.arrays import Array, Bools, along_rows, like
 from marmix.core.covariance import structure
 from marmix.core.gaussian import Gaussians, GaussianScores
 from marmix.core.likelihood import Block
@@ -57,7 +56,7 @@ class Search(NamedTuple):
     tol: float = 1e-8
     kmeans: bool = False  # whether to start from k-means instead of the labelled rows
     classes: Sequence[Any] = ()  # for error messages
-    empty: NDArray[np.bool_] | None = None  # axes of the fit that are zero in all rows, if there are any
+    empty: Bools | None = None  # axes of the fit that are zero in all rows, if there are any
     say: Callable[[str], None] = silent  # called with a line of progress for each start
     say_more: Callable[[str], None] = silent  # and for each iteration
     exact: bool = True  # whether a concave objective is maximised from the origin up to rounding, whatever `tol`

@@ -6,12 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools, Ints
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX
 from marmix.core.frames import Frame
 from marmix.core.gaussian import Gaussians, GaussianScores
@@ -87,12 +86,12 @@ def _sheared(whitener: Array, covariance: Array) -> Array:
     return whitener
 
 
-def empty_axes(frame: Frame, covariance: Array) -> NDArray[np.bool_]:
+def empty_axes(frame: Frame, covariance: Array) -> Bools:
     """Mask of the axes that are zero in all rows: those of features that depend linearly on later ones."""
     return np.asarray(np.sum((frame.whitener @ covariance) * frame.whitener, axis=1) < _EMPTY)
 
 
-def at_floor(theta: Gaussians, empty: NDArray[np.bool_], floor: float) -> Gaussians:
+def at_floor(theta: Gaussians, empty: Bools, floor: float) -> Gaussians:
     """Set the parameters of empty axes to their maximum: mean zero and the smallest residual variance."""
     mu, chol = theta.mu.copy(), theta.chol.copy()
     mu[:, empty] = 0.0
@@ -172,7 +171,7 @@ def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomSta
     return _cluster_moments(model, x, w, renamed[labels])
 
 
-def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: NDArray[np.integer]) -> Gaussians:
+def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: Ints) -> Gaussians:
     components, d = int(sum(model.counts)), len(x)
     weight, mu, covariances = np.zeros(components), np.zeros((components, d)), np.zeros((components, d, d))
     prior = prior_rows(d)

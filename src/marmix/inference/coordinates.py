@@ -5,10 +5,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX, MechanismChart
 from marmix.core.likelihood import Sums
 from marmix.core.mechanism import Mechanism
@@ -55,7 +54,7 @@ class Coordinates:
         self.n_theta = directions.shape[1]
         self.size = self.basis.shape[1]
 
-    def _limited_mechanism(self, hold_shape: bool) -> NDArray[np.bool_]:
+    def _limited_mechanism(self, hold_shape: bool) -> Bools:
         """Which coordinates of the mechanism are at a limit or held."""
         mechanism = self.mechanism
         if mechanism is None or self.mechanism_chart is None:

@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array
 from marmix.core.charts import LABEL_MAX
 from marmix.core.mechanism import Mechanism
 from marmix.inference.curvature import curvature, expected_outer
@@ -212,11 +211,11 @@ class _Null(NamedTuple):
 
     estimator: Any
     loglik: float
-    q: Callable[[NDArray[Any]], Any]  # probability of a missing label given the features
+    q: Callable[[AnyArray], Any]  # probability of a missing label given the features
 
 
 def _without_uncertainty(
-    fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None = None, missing: Any = None
+    fitted: Fitted, warm: Any, X: AnyArray, z: AnyArray, weight: Array | None = None, missing: Any = None
 ) -> _Null:
     """Fit the null model, from `warm` and from scratch, as it too may have several maxima."""
     fits = [refit(warm, X, z, weight, warm=warm_start, **with_link(None)) for warm_start in (True, False)]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Bools, Ints
 from marmix.core.labels import most_voted
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
@@ -23,7 +23,7 @@ LARGEST_DELTA = 50.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Imputations(Sequence[NDArray[Any]]):
+class Imputations(Sequence[AnyArray]):
     """Several completed sets of labels: given labels unchanged, missing ones drawn.
 
     Rows with votes have the most voted class, of tied classes the most probable one, in every set.
@@ -63,10 +63,10 @@ class Imputations(Sequence[NDArray[Any]]):
     [3.25]
     """
 
-    labels: NDArray[Any]
+    labels: AnyArray
     proba: Array
-    imputed: NDArray[np.bool_]
-    rows: NDArray[np.integer[Any]] | None = None
+    imputed: Bools
+    rows: Ints | None = None
     notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Imputations(Sequence[NDArray[Any]]):
 
     def pool(
         self,
-        function: Callable[[NDArray[Any]], tuple[ArrayLike, ArrayLike]],
+        function: Callable[[AnyArray], tuple[ArrayLike, ArrayLike]],
         dfcom: float | None = None,
         names: Sequence[str] | None = None,
     ) -> "Pooled":
@@ -163,7 +163,7 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     return draw, bool(undetermined or coordinates.chart.n_free > coordinates.n_theta)
 
 
-def deltas_of(delta: Mapping[Any, float], classes: NDArray[Any]) -> Array:
+def deltas_of(delta: Mapping[Any, float], classes: AnyArray) -> Array:
     """delta of every class, (K,), from a mapping; zero for classes that it does not name."""
     names = classes.tolist()
     if unknown := [name for name in delta if name not in names]:
@@ -176,7 +176,7 @@ def deltas_of(delta: Mapping[Any, float], classes: NDArray[Any]) -> Array:
     return values
 
 
-def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDArray[Any]) -> Array:
+def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: AnyArray) -> Array:
     """Class probabilities (n, K) of unlabelled rows at these parameters."""
     model, frame = fitted.objective.model, fitted.objective.engine.frame
     size = block_rows(model.n_features())

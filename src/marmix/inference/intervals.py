@@ -8,11 +8,10 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Bools, Ints
 from marmix.core.links import hazard, odds_against
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
@@ -86,12 +85,12 @@ class ImputedLabels(NamedTuple):
     (375, 0.9)
     """
 
-    row: NDArray[np.integer[Any]]
-    label: NDArray[Any]
+    row: Ints
+    label: AnyArray
     probability: Array
     lower: Array
     upper: Array
-    settled: NDArray[np.bool_]
+    settled: Bools
 
 
 def check_level(alpha: float) -> float:
@@ -108,7 +107,7 @@ def check_count(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def _score_rows(fitted: Fitted, X: NDArray[Any], unlabelled: bool = False) -> Iterator[tuple[slice, Array, Array]]:
+def _score_rows(fitted: Fitted, X: AnyArray, unlabelled: bool = False) -> Iterator[tuple[slice, Array, Array]]:
     """Blocks of rows: their slice, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates.
 
     `unlabelled` is for a fit with a label term: scores of rows known to be unlabelled, which add ``log q_k``, and their
@@ -160,7 +159,7 @@ def _theta_covariance(fitted: Fitted, kind: str, all_coordinates: bool = False) 
 
 
 def proba_interval(
-    fitted: Fitted, X: NDArray[Any], kind: str, alpha: float, unlabelled: bool = False
+    fitted: Fitted, X: AnyArray, kind: str, alpha: float, unlabelled: bool = False
 ) -> tuple[Array, Array]:
     """Limits (n, K) of the posterior probabilities, or of those of rows known to be unlabelled."""
     covariance, z = _theta_covariance(fitted, kind, unlabelled), float(norm.isf(alpha / 2.0))
@@ -176,9 +175,7 @@ def proba_interval(
     return lower, upper
 
 
-def credible_labels(
-    fitted: Fitted, X: NDArray[Any], kind: str, alpha: float, unlabelled: bool = False
-) -> NDArray[np.bool_]:
+def credible_labels(fitted: Fitted, X: AnyArray, kind: str, alpha: float, unlabelled: bool = False) -> Bools:
     """Which classes (n, K) may be the most probable one, at level 1 - alpha for each pair of classes."""
     covariance, z = _theta_covariance(fitted, kind, unlabelled), float(norm.isf(alpha / 2.0))
     out = np.ones((len(X), len(fitted.classes)), dtype=bool)

@@ -5,10 +5,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools
 from marmix.core.linear import LinearScores
 from marmix.core.workers import one_thread
 from marmix.fitting.restarts import runs_off
@@ -263,7 +262,7 @@ class Inference:
         """
         return intervals.proba_interval(self.fitted, self.fitted.checked(X), self.cov_type, check_level(alpha))
 
-    def credible_labels(self, X: Any, alpha: float = 0.05) -> NDArray[np.bool_]:
+    def credible_labels(self, X: Any, alpha: float = 0.05) -> Bools:
         """Which classes may be the most probable one of a row, given the uncertainty of the fit.
 
         Parameters

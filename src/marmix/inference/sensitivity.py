@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Ints
 from marmix.evaluation.prior import TINY
 from marmix.inference.imputation import LARGEST_DELTA
 from marmix.inference.tables import Table
@@ -102,7 +102,7 @@ class Sensitivity:
     array([0.28, 0.32, 0.35])
     """
 
-    classes: NDArray[Any]
+    classes: AnyArray
     varied: Any
     delta: Array
     method: str
@@ -231,7 +231,7 @@ def rarest(proba: Array, given: Array) -> int:
     return int((given + proba.sum(axis=0)).argmin())
 
 
-def class_place(label: Any, classes: NDArray[Any]) -> int:
+def class_place(label: Any, classes: AnyArray) -> int:
     """The position of a class."""
     names = classes.tolist()
     if label not in names:
@@ -245,7 +245,7 @@ def pattern_mixture(proba: Array, k: int, delta: Array) -> Array:
     return np.array([log_softmax(log_p + value * (np.arange(proba.shape[1]) == k), axis=1) for value in delta])
 
 
-def calibration_draws(held_out: Array, z: NDArray[np.integer[Any]], proba: Array) -> Draw:
+def calibration_draws(held_out: Array, z: Ints, proba: Array) -> Draw:
     """Draws of probabilities (n, K) with the uncertainty of their calibration alone.
 
     Held-out probabilities of labelled rows (classes z) are recalibrated, ``softmax(e^a log p + b)``, by one Newton step from
@@ -276,9 +276,9 @@ class Sweep(NamedTuple):
     given: Array  # (K,), total weight of the labelled rows of each class
     k: int  # the class that is varied
     delta: Array  # (D,), ascending, with 0 among them
-    classes: NDArray[Any]
+    classes: AnyArray
     weight: Array  # (n,), of the unlabelled rows
-    imputed: NDArray[np.integer[Any]]  # (n,), codes of the labels imputed at delta = 0
+    imputed: Ints  # (n,), codes of the labels imputed at delta = 0
 
     @property
     def zero(self) -> int:

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Ints
 from marmix.core.mechanism import drivers_of
 from marmix.inference.fitted import too_many_parameters
 from marmix.plotting.drawing import BLUE, Display, band, ink, legend_below, paper_colour, rates
@@ -78,10 +77,10 @@ class MissingnessDisplay(Display):
     observed: Array
     observed_lower: Array
     observed_upper: Array
-    n: NDArray[np.integer]
+    n: Ints
     level: float
     measure: MeasureLike
-    classes: NDArray[Any]
+    classes: AnyArray
     note_: str = ""
 
     @classmethod

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from marmix.core.arrays import Array, to_host_or_refuse, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, to_host_or_refuse, unmasked
 from marmix.core.labels import as_classes, has_votes, known_labels, label_shares, vote_shares
 from marmix.evaluation.pseudo_labels import checked_proba, largest_weight, pseudo_labels
 from marmix.plotting.drawing import (
@@ -56,7 +56,7 @@ class AgainstRest(NamedTuple):
 class Predictions(NamedTuple):
     """Labels, class probabilities (n, K), probabilities q of a missing label, and posteriors."""
 
-    classes: NDArray[Any]
+    classes: AnyArray
     labels: Array  # (n, K), one at the label or the shares of the votes; zero where missing
     proba: Array
     q: Array | None
@@ -104,7 +104,7 @@ class Predictions(NamedTuple):
         return cls.of(y, proba, q, classes, None if q is None else proba)
 
     @property
-    def labelled(self) -> NDArray[np.bool_]:
+    def labelled(self) -> Bools:
         """Whether each row has a label."""
         return np.asarray(self.labels.any(axis=1))
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Ints
 from marmix.plotting.drawing import BLUE, GREEN, GREY, ORANGE, figure_text, legend_below, paper_colour
 from marmix.plotting.predictions import PredictionDisplay, Predictions
 
@@ -116,7 +115,7 @@ class ThresholdDisplay(PredictionDisplay):
     precision: Array
     recall: Array
     accuracy: Array
-    above: NDArray[np.integer]
+    above: Ints
     n: int
     positive: Any
     note_: str = ""
