@@ -49,7 +49,7 @@ SETTINGS = {
     },
     "MARBoostingClassifier": {
         "fixed": {"n_estimators": 4, "mechanism_weight": 0.1},
-        "chosen": {"max_estimators": 6, "cv": 2, "subsample": 0.5},
+        "chosen": {"max_estimators": 6, "cv": 2, "colsample_bytree": 0.7},
     },
     "MARClassifierCV": {
         "two": {

@@ -240,17 +240,6 @@ class MissingnessLoss(nn.Module):
         self._become(self._options.profile(logits.double(), missing, weight))
         return self.mechanism()
 
-    def extra_repr(self) -> str:
-        """Return the options as PyTorch prints them.
-
-        Returns
-        -------
-        str
-            Measure, shape and weight of the mechanism.
-        """
-        options = self._options
-        return f"measure={options.measure!r}, shape={options.shape:g}, mechanism_weight={self.mechanism_weight:g}"
-
     def get_extra_state(self) -> dict[str, Any]:
         """Return what `state_dict` holds besides alpha.
 

@@ -93,18 +93,14 @@ def with_constant(x: Any, rows: int) -> Any:
 
 
 def total(values: Any, axis: int | None = None) -> Any:
-    """Sum of the entries, or along an axis, in double precision."""
-    if on_host(values):
-        return values.sum(axis=axis)
-    xp = namespace(values)
-    return xp.sum(values, axis=axis, dtype=xp.float64)
+    """Sum of the entries, or along an axis."""
+    return values.sum(axis=axis) if on_host(values) else namespace(values).sum(values, axis=axis)
 
 
 def along_rows(a: Any, b: Any) -> Any:
     """``a b'``: the sum over data rows, which are the columns of a and b.
 
-    On a device it is split into batches that are added in double precision: one long thin product is slow there, and loses
-    digits if the rows are in single precision.
+    On a device it is split into batches, because one long thin product is slow there.
     """
     if on_host(a):
         return a @ b.T
@@ -114,9 +110,9 @@ def along_rows(a: Any, b: Any) -> Any:
     if runs:
         left = xp.permute_dims(xp.reshape(a[:, : runs * _RUN], (a.shape[0], runs, _RUN)), (1, 0, 2))
         right = xp.permute_dims(xp.reshape(b[:, : runs * _RUN], (b.shape[0], runs, _RUN)), (1, 2, 0))
-        parts.append(xp.sum(left @ right, axis=0, dtype=xp.float64))
+        parts.append(xp.sum(left @ right, axis=0))
     if rest or not runs:
-        parts.append(xp.astype(a[:, runs * _RUN :] @ b[:, runs * _RUN :].T, xp.float64))
+        parts.append(a[:, runs * _RUN :] @ b[:, runs * _RUN :].T)
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 

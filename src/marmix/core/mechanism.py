@@ -463,11 +463,11 @@ class Mechanism:
         """Probabilities of the labels of rows that are known to be unlabelled: the posteriors, unless there is a label term."""
         if not self.label:
             return p
-        eta = self._eta_by_class(in_double(self.drivers(p, covariates)))
+        eta = self._eta_by_class(self.drivers(p, covariates))
         with np.errstate(all="ignore"):
             h = hazard(eta, self.shape)
             log_q = log_missing(eta, h.n + self.extra, h.slope, self.extra)[0]
-            return posterior(p.scores + in_precision_of(p.scores, log_q))
+            return posterior(p.scores + log_q)
 
     def block(
         self,
@@ -479,16 +479,12 @@ class Mechanism:
     ) -> MechanismSums:
         """Log-likelihood and gradients of a block whose first `labelled` labels were not missing; `cuts` as in `Block`."""
         u, gradient = self.measured(p)
-        drivers = in_double(self._drivers(u, p, covariates, cuts))  # the link is accurate in double precision only
-        weight = None if weight is None else in_double(weight)
-        terms = self._terms(drivers, labelled, weight)
-        gradient *= in_precision_of(gradient, self.alpha[1] * terms.eta_slope)
+        terms = self._terms(self._drivers(u, p, covariates, cuts), labelled, weight)
+        gradient *= self.alpha[1] * terms.eta_slope
         if terms.proba is not None:
-            excess = in_precision_of(gradient, terms.proba) - p.tau[:, labelled:]
+            excess = terms.proba - p.tau[:, labelled:]
             excess[:, : max(cuts[-1] - labelled, 0)] = 0.0  # asked rows, whose class is known
-            gradient[:, labelled:] += (
-                excess if weight is None else excess * in_precision_of(gradient, weight[labelled:])
-            )
+            gradient[:, labelled:] += excess if weight is None else excess * weight[labelled:]
         return MechanismSums(terms.loglik, gradient, *terms.score)
 
     def _terms(self, drivers: Array, labelled: int, weight: Array | None) -> _Terms:

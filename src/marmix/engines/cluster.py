@@ -389,7 +389,7 @@ class ClusterRows(Rows):
         self._x, self._lengths = _partitions(X)
         self._holders: Holders | None = None
 
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
         _refuse_votes(y)
         self._coded = not on_cluster(y)
         values, all_classes = encoded(y, named, classes)[:2] if self._coded else (y, classes)

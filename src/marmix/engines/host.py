@@ -112,12 +112,19 @@ class NumpyEngine(HostEngine):
         workers: int = 1,
     ):
         super().__init__(frame, covariates, workers)
-        n = len(z)
+        order = np.argsort(np.where(z < 0, n_classes, z), kind="stable")  # by class, unlabelled rows last
         self.cuts = np.concatenate([[0], np.cumsum(np.bincount(z[z >= 0], minlength=n_classes))])
-        self.x = np.empty((frame.size, n))
-        self.weight = None if weight is None else np.empty(n)
-        self.v = np.empty((len(covariates.columns), n)) if covariates.columns else None
-        self._fill(X, z, weight)
+        self.x = np.empty((frame.size, len(z)))
+        self.weight = None if weight is None else np.asarray(weight[order], dtype=float)
+        self.v = np.empty((len(covariates.columns), len(z))) if covariates.columns else None
+
+        def enter(rows: slice) -> None:
+            part = X[order[rows]]
+            self.x[:, rows] = frame.enter(part)
+            if self.v is not None:
+                self.v[:, rows] = covariates.enter(part)
+
+        ordered(lambda: enter, slices(len(z), _SORTED_ROWS), self.workers)
         self.counts, self.group_weight = group_sizes(self.x, self.cuts, self.weight)
 
     @classmethod
@@ -142,26 +149,6 @@ class NumpyEngine(HostEngine):
     @property
     def _extent(self) -> int:
         return self.x.shape[1]
-
-    def _fill(self, X: NDArray[np.floating], z: Ints, weight: Array | None) -> None:
-        """Copy the rows sorted by class, unlabelled rows last, without an index array of all rows."""
-        place, chunks, n_classes = self.cuts.copy(), slices(len(z), _SORTED_ROWS), len(self.cuts) - 1
-
-        def enter(rows: slice) -> Block:
-            w = None if weight is None else weight[rows]
-            return sorted_block(X[rows], z[rows], w, n_classes, self.frame, self.covariates)
-
-        batch = 64 * self.workers
-        for first in range(0, len(chunks), batch):
-            for x, cuts, w, v, *_ in ordered(lambda: enter, chunks[first : first + batch], self.workers):
-                for k, (a, b) in enumerate(zip(cuts, [*cuts[1:], x.shape[1]], strict=True)):
-                    to = slice(place[k], place[k] + b - a)
-                    self.x[:, to] = x[:, a:b]
-                    if v is not None:
-                        self.v[:, to] = v[:, a:b]  # type: ignore[index]
-                    if w is not None:
-                        self.weight[to] = w[a:b]  # type: ignore[index]
-                    place[k] += b - a
 
     def _block(self, rows: slice) -> Block:
         return sorted_slice(self.x, self.cuts, self.weight, self.v, rows)
@@ -317,7 +304,7 @@ class HostRows(Rows):
         """Number of threads."""
         return available() if len(self.X) >= MANY_ROWS else 1
 
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
         y, sample_weight, missing = to_host_or_refuse("the fit", y, sample_weight, missing)
         self.codes, self.classes, self.shares = encoded(y, named, classes)
         check_lengths(self.X, self.codes)

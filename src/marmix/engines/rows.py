@@ -47,14 +47,11 @@ class Engine(ABC):
         Their total weights.
     place : array
         An empty array of the type and on the device of the blocks.
-    resolution : float
-        Smallest change of the log-likelihood per row that rounding leaves visible; 0 in double precision.
     """
 
     counts: Ints
     group_weight: Array
     place: Any = np.empty(0)
-    resolution = 0.0
 
     def __init__(self, frame: Frame, covariates: Covariates):
         self.frame, self.covariates = frame, covariates
@@ -190,7 +187,6 @@ class Rows(ABC):
         *,
         named: Any = None,
         classes: Any = None,
-        single: bool = False,
     ) -> Self:
         """Add labels and weights, and return self.
 
@@ -202,17 +198,15 @@ class Rows(ABC):
             The classes that the user has named; None to find them among the labels.
         classes : array or None
             The classes of an existing fit.
-        single : bool
-            Whether rows on a device are computed in single precision.
         """
         y, weight = open_array(y, "y"), unmasked(open_array(sample_weight, "sample_weight"))
-        self._add_labels(y, weight, unmasked(missing), named, classes, single)
+        self._add_labels(y, weight, unmasked(missing), named, classes)
         if not (on_cluster(y) or on_device(y) or has_votes(y)):
             self.missing_texts = missing_texts(y, named if classes is None else classes)
         return self
 
     @abstractmethod
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
         pass
 
     @abstractmethod

@@ -46,7 +46,7 @@ from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.evaluation.pseudo_labels import inverse_weights
 from marmix.fitting import Fit, Objective
-from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
+from marmix.inference import Criteria, Fitted, Imputations, Inference, require_parameters
 from marmix.inference.imputation import posterior_draws
 from marmix.inference.sensitivity import (
     Draw,
@@ -226,7 +226,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             missing,
             named=self.classes,
             classes=None if reset else self.model_.classes,
-            single=self.precision == "single",
         )
         rows.only_squares = self._only_squares
         features = getattr(checked, "feature_names_in_", None) if reset else self.model_.features
@@ -326,7 +325,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             converged=fit.converged,
             n_iter=max(len(fit.trace) - 1, 1),
             n_passes=objective.passes[0],
-            entropy=None if training.rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
+            entropy=objective.entropy(fit.theta, fit.mechanism),
         )
 
     def _hold(
@@ -715,7 +714,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             "pattern-mixture" keeps the model and tilts the probabilities of the unlabelled rows by e^delta. "auto" is
             "selection" for mixtures whose mechanism is modelled, if these are the rows of the fit.
         **options
-            `threshold` (None): a share of the class that matters to you; where it is crossed is one of the tipping points.
             `n_draws` (200): draws behind the intervals, of the parameters from their estimated distribution, as for multiple
             imputation, and of the missing labels given them. `random_state` (0): an int, for the draws.
 
@@ -782,69 +780,39 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         draw, held = posterior_draws(self.inference(*training).fitted)
         return draw, [HELD] if held else []
 
-    def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def aic(self) -> float:
         """Akaike's information criterion, ``2 p - 2 loglik`` with p parameters (smaller is better).
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            Other rows on which to evaluate the fit; by default the rows of the fit.
-
         Returns
         -------
         float
-            The criterion; `compare` puts several fits in a table.
+            The criterion on the rows of the fit; `compare` puts several fits in a table.
         """
-        return self._criteria(X, y, sample_weight).aic()
+        return self._criteria().aic()
 
-    def bic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def bic(self) -> float:
         """Bayesian information criterion, ``p log n - 2 loglik`` with p parameters and n rows (smaller is better).
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            Other rows on which to evaluate the fit; by default the rows of the fit.
-
         Returns
         -------
         float
-            The criterion; `compare` puts several fits in a table.
+            The criterion on the rows of the fit; `compare` puts several fits in a table.
         """
-        return self._criteria(X, y, sample_weight).bic()
+        return self._criteria().bic()
 
-    def icl(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def icl(self) -> float:
         """Integrated classification likelihood: BIC plus twice the entropy of the imputed labels (smaller is better).
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            Other rows on which to evaluate the fit; by default the rows of the fit.
-
         Returns
         -------
         float
-            The criterion; `compare` puts several fits in a table.
+            The criterion on the rows of the fit; `compare` puts several fits in a table.
         """
-        return self._criteria(X, y, sample_weight).icl()
+        return self._criteria().icl()
 
-    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Criteria:
-        """Information criteria of the fit, or of its parameters on other rows."""
+    def _criteria(self) -> Criteria:
         check_is_fitted(self)
-        if (X is None) != (y is None):
-            raise ValueError("give both X and y, or neither for the rows of the fit.")
-        model = self.model_
-        if X is None:
-            return Criteria.of(model)
-        training = self._validated(X, y, sample_weight, reset=False)
-        objective = self._objective(training)
-        engine = objective.engine
-        mechanism = self._mechanism_of_fit(training)
-        sums = objective.sums(model.theta, mechanism)
-        loglik = sums.ignorable + sums.missing + objective.offset
-        if model.mechanism is not None and not model.has_mechanism and engine.labelled < engine.n_rows:
-            loglik = -np.inf  # no label was missing in the fit, so a missing one has probability zero
-        n = counted_weight(model, engine.group_weight)
-        return Criteria(loglik, model.n_parameters, n, objective.entropy(model.theta, mechanism))
+        return Criteria.of(self.model_)
 
     def _objective(self, training: Training) -> Objective:
         """The objective of the fit, over these rows."""

@@ -26,7 +26,6 @@ from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
 from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
 from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
-from marmix.fitting.restarts import silent
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
@@ -34,7 +33,7 @@ from marmix.selection.held_out import folds_of_copies, whole_row_folds
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
 USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate
-_LOOK_EVERY, _SAID_EVERY = 5, 20  # rounds between looks at the held-out rows, and between reports of the last fit
+_LOOK_EVERY = 5  # rounds between looks at the held-out rows
 _PATIENCE = 2.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
 _IMPROVED = 1e-3  # share of the held-out loss by which it must fall to be an improvement
 _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
@@ -84,21 +83,17 @@ class MARBoostingClassifier(MARClassifier):
         Factor of each tree's contribution.
     num_leaves : int, default=4
         Most leaves of a tree.
-    max_depth : int, default=-1
-        Largest depth of a tree; no limit if negative.
     min_child_samples : int, default=5
         Fewest rows of a leaf, with or without a label.
     reg_lambda : float, default=1.0
         L2 penalty on the values of leaves.
-    subsample, colsample_bytree : float, default=1.0
-        Shares of the rows and of the features, drawn at random, that each tree uses.
+    colsample_bytree : float, default=1.0
+        Share of the features, drawn at random, that each tree uses.
     colsample_bynode : float, default=0.7
         Share of the features, drawn at random, that each split may use.
     extra_trees : bool, default=True
         Whether a split tries one random threshold per feature instead of all. Trees then follow single rows less: with few labels
         this predicted better on most data sets tried, with and without the mechanism. Draws depend on the order of classes.
-    max_bin : int, default=255
-        Most bins of a feature.
     categorical_features : "from_dtype", list of column names or indices, or None, default="from_dtype"
         Categorical columns: those of a frame that hold categories or text, or those listed. Columns of numbers must hold codes
         0, 1, 2, ...
@@ -108,9 +103,9 @@ class MARBoostingClassifier(MARClassifier):
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
-        For folds and subsampling.
+        For folds and draws of features and thresholds.
     verbose : int, default=0
-        1 reports the choice of rounds and weight, 2 the progress of rounds.
+        1 reports the choice of rounds and weight.
 
     Attributes
     ----------
@@ -177,7 +172,6 @@ class MARBoostingClassifier(MARClassifier):
     True
     """
 
-    precision = "double"
     _encodes = False
     n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
@@ -199,14 +193,11 @@ class MARBoostingClassifier(MARClassifier):
         max_estimators: int = 500,
         learning_rate: float = 0.2,
         num_leaves: int = 4,
-        max_depth: int = -1,
         min_child_samples: int = 5,
         reg_lambda: float = 1.0,
-        subsample: float = 1.0,
         colsample_bytree: float = 1.0,
         colsample_bynode: float = 0.7,
         extra_trees: bool = True,
-        max_bin: int = 255,
         categorical_features: Any = "from_dtype",
         cv: Any = 5,
         n_jobs: int | None = None,
@@ -224,14 +215,11 @@ class MARBoostingClassifier(MARClassifier):
         self.max_estimators = max_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
-        self.max_depth = max_depth
         self.min_child_samples = min_child_samples
         self.reg_lambda = reg_lambda
-        self.subsample = subsample
         self.colsample_bytree = colsample_bytree
         self.colsample_bynode = colsample_bynode
         self.extra_trees = extra_trees
-        self.max_bin = max_bin
         self.categorical_features = categorical_features
         self.cv = cv
         self.n_jobs = n_jobs
@@ -276,7 +264,7 @@ class MARBoostingClassifier(MARClassifier):
         training = self._validated(X, y, sample_weight, missing)
         growth = self._growth(lightgbm, training)
         choice = self._choice(growth, training)
-        trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else silent)
+        trees, scores = growth.grown(choice.weight, choice.rounds)
         mechanism = profiled(growth.mechanism, scores, growth.rows)
         sums, unlabelled = losses(scores, growth.rows, mechanism), growth.rows.z < 0
         held_out = None
@@ -331,7 +319,7 @@ class MARBoostingClassifier(MARClassifier):
         words = "the calibration of the held-out probabilities, but not how trees grown on other rows would differ"
         return calibration_draws(self.held_out_proba_[tested], z[tested], proba), [UNSPREAD.format(words)]
 
-    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+    def _criteria(self) -> Any:
         check_is_fitted(self)
         return self.model_.score_model.chart(self.model_.theta)  # says why there are none
 
@@ -356,16 +344,12 @@ class MARBoostingClassifier(MARClassifier):
         params = {
             "learning_rate": float(self.learning_rate),
             "num_leaves": int(self.num_leaves),
-            "max_depth": int(self.max_depth),
             "min_data_in_leaf": int(self.min_child_samples),
             "min_data_per_group": int(self.min_child_samples),
             "lambda_l2": float(self.reg_lambda),
-            "bagging_fraction": float(self.subsample),
-            "bagging_freq": int(self.subsample < 1.0),
             "feature_fraction": float(self.colsample_bytree),
             "feature_fraction_bynode": float(self.colsample_bynode),
             "extra_trees": bool(self.extra_trees),
-            "max_bin": int(self.max_bin),
             "min_data_in_bin": 1,
             "feature_pre_filter": False,
             "boost_from_average": False,
@@ -415,7 +399,7 @@ class MARBoostingClassifier(MARClassifier):
         against = growth.evidence(folds) if len(weights) > 1 else None
 
         def tried(weight: float) -> tuple[float, Choice]:
-            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else silent)
+            path = growth.path(folds, weight, most, fixed)
             loss = np.nan if against is None else against(path.held_out)
             if self.verbose:
                 print(f"[MARBoostingClassifier] weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
@@ -531,9 +515,7 @@ class Growth:
         objective = self.objective(train, weight, rounds)
         return Run(self, self.full.subset(train), objective, self.full.subset(held), len(held))
 
-    def path(
-        self, folds: list[NDArray[np.intp]], weight: float, most: int, fixed: bool, say: Callable[[str], object]
-    ) -> Choice:
+    def path(self, folds: list[NDArray[np.intp]], weight: float, most: int, fixed: bool) -> Choice:
         """Grow all folds side by side, and find the number of rounds with the smallest held-out loss.
 
         The loss is that of the labels plus `weight` times that of the missing indicators, pooled over the folds. If the number of
@@ -551,7 +533,6 @@ class Growth:
         best, best_rounds, trace = np.inf, 0, list[float]()
         improved, improved_rounds = np.inf, 0
         scores = np.full((self.n_classes, len(self.rows.z)), np.nan)
-        total = float(len(everything) if self.rows.weight is None else self.rows.weight[everything].sum())
         for rounds in range(1, most + 1):
             for run in runs:
                 run.step()
@@ -565,7 +546,6 @@ class Growth:
                 sums = losses(part, self.rows.take(fold), run.objective.mechanism)
                 loss += sums.labels + weight * sums.missing
             trace.append(-loss)
-            say(f"[MARBoostingClassifier] weight {weight:g}, round {rounds}: held-out loss {loss / total:.4f}")
             if loss < best or fixed:
                 best, best_rounds = loss, rounds
                 for fold, part in zip(folds, held, strict=True):
@@ -576,7 +556,7 @@ class Growth:
                 break
         return Choice(best_rounds, weight, scores, trace)
 
-    def grown(self, weight: float, rounds: int, say: Callable[[str], object]) -> tuple[Trees, Array]:
+    def grown(self, weight: float, rounds: int) -> tuple[Trees, Array]:
         """Trees, and their scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows.
 
         Extra trees draw their thresholds from the bins, and are grown on those of all rows, as in the folds.
@@ -585,10 +565,8 @@ class Growth:
         if (weight > 0.0 or self.params["extra_trees"]) and self.can_split(self.full):
             objective = self.objective(slice(None) if weight > 0.0 else labelled, weight, rounds)
             run = Run(self, self.full if weight > 0.0 else self.full.subset(labelled), objective)
-            for i in range(rounds):
+            for _ in range(rounds):
                 run.step()
-                if (i + 1) % _SAID_EVERY == 0:
-                    say(f"[MARBoostingClassifier] all rows, round {i + 1} of {rounds}")
             trees = trees_of(run.booster.dump_model(), objective.baseline)
             return (trees, run.scores()) if weight > 0.0 else self._scored(trees)
         objective = self.objective(labelled, 0.0)

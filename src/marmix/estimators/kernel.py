@@ -21,7 +21,7 @@ from marmix.core.workers import one_thread
 from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
 from marmix.estimators.validation import Rule, check_chosen, check_parameters
-from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
+from marmix.fitting import Fit, Objective, lbfgs, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.selection.held_out import MOST_ROWS, WEIGHTS, Folds, Sample, Trials
 
@@ -91,10 +91,8 @@ class MARKernelClassifier(MARClassifier):
         Stop when the expected further increase of the objective per row is below this.
     random_state : int, RandomState instance or None, default=0
         For landmarks and folds.
-    precision : {"double", "single"}, default="double"
-        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
     verbose : int, default=0
-        1 reports the choice and the fit, 2 each iteration.
+        1 reports the choice and the fit.
 
     Attributes
     ----------
@@ -187,7 +185,6 @@ class MARKernelClassifier(MARClassifier):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = 0,
-        precision: str = "double",
         verbose: int = 0,
     ):
         self.C = C
@@ -205,7 +202,6 @@ class MARKernelClassifier(MARClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.precision = precision
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARKernelClassifier":
@@ -251,10 +247,9 @@ class MARKernelClassifier(MARClassifier):
                 values |= {name: getattr(start.mechanism, name) for name in ("alpha", "shape", "share")}
         model = KernelScores(frame.size, len(training.rows.classes), setting.C)
         objective = training.objective(frame, model, setting.weight)
-        more = print if self.verbose > 1 else silent
         # a start this near gains little from the first step on, which would be taken for convergence
         tol = _NEAR_TOL * self.tol if objective.engine.n_rows <= MOST_ROWS else self.tol
-        search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, say_more=more, exact=False)
+        search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, exact=False)
 
         fit = fit_logistic(objective, mechanism, search)
         held_out, notes = None, list[Note]()
@@ -318,7 +313,7 @@ class MARKernelClassifier(MARClassifier):
         say(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}")
         return best
 
-    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> NoReturn:
+    def _criteria(self) -> NoReturn:
         raise TypeError(
             "MARKernelClassifier has no information criteria: its penalty leaves fewer parameters free than there are "
             "coefficients. Compare held-out predictions, as MARClassifierCV does."
@@ -405,7 +400,7 @@ class _Fits:
             objective = Objective(engine, model, weight)
             if mechanism is not None and mechanism is self.mechanism:
                 mechanism = starts.mechanism_start(objective, theta, mechanism, {})
-            return lbfgs(objective, theta, mechanism, max_iter=most, tol=_TOL, report=no_report)
+            return lbfgs(objective, theta, mechanism, max_iter=most, tol=_TOL)
 
         with one_thread(), np.errstate(all="ignore"):
             origin = np.zeros((model.vectors, model.n_features()))

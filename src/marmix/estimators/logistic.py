@@ -72,10 +72,8 @@ class MARLogisticRegression(MARClassifier):
         Stop when the expected further increase of the objective per row is below this.
     random_state : int, RandomState instance or None, default=0
         For starts after the first.
-    precision : {"double", "single"}, default="double"
-        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
     verbose : int, default=0
-        1 reports each start, 2 each iteration.
+        1 reports each start.
 
     Attributes
     ----------
@@ -161,7 +159,6 @@ class MARLogisticRegression(MARClassifier):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = 0,
-        precision: str = "double",
         verbose: int = 0,
     ):
         self.C = C
@@ -179,7 +176,6 @@ class MARLogisticRegression(MARClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.precision = precision
         self.verbose = verbose
 
     def fit(
@@ -225,7 +221,6 @@ class MARLogisticRegression(MARClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
             say=print if self.verbose else silent,
-            say_more=print if self.verbose > 1 else silent,
         )
         fit = fit_logistic(objective, self._mechanism(training), search)
         without_maximum = np.isinf(self.C) and runs_off(objective, fit.theta, fit.mechanism)

@@ -98,11 +98,8 @@ class MARGaussianMixture(MARClassifier):
         tied covariance has no more rows than features: the maximum then depends on `reg_covar`, and is flat.
     random_state : int, RandomState instance or None, default=None
         For k-means and restarts. With ``n_init="auto"`` None means 0, so that a fit can be repeated.
-    precision : {"double", "single"}, default="double"
-        Precision on a device (torch, CuPy); the host always uses double. "single" halves the memory of the rows, computes the
-        link and all sums in double, and moves estimates a little; more rows than about ten million show its rounding.
     verbose : int, default=0
-        1 reports each start, 2 each iteration.
+        1 reports each start.
 
     Attributes
     ----------
@@ -208,7 +205,6 @@ class MARGaussianMixture(MARClassifier):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = None,
-        precision: str = "double",
         verbose: int = 0,
     ):
         self.covariance_type = covariance_type
@@ -229,7 +225,6 @@ class MARGaussianMixture(MARClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.precision = precision
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARGaussianMixture":
@@ -278,7 +273,6 @@ class MARGaussianMixture(MARClassifier):
             self.init == "kmeans",
             training.rows.classes.tolist(),
             say=print if self.verbose else silent,
-            say_more=print if self.verbose > 1 else silent,
             empty=starts.empty_axes(frame, training.covariance) if dependent else None,
         )
         fit = self._search(objective, labelled, self._mechanism(training), search)

@@ -43,7 +43,7 @@ class MARStudentMixture(MARGaussianMixture):
     init : {"labelled", "kmeans"} or dict, default="labelled"
         Starting values of the Gaussian mixture that is fitted first, as in `MARGaussianMixture`; a dict has "scales" instead of
         "covariances", and may have "dof".
-    n_init, warm_start, reg_covar, max_iter, tol, random_state, precision, verbose
+    n_init, warm_start, reg_covar, max_iter, tol, random_state, verbose
         As in `MARGaussianMixture`.
 
     Attributes
@@ -104,7 +104,6 @@ class MARStudentMixture(MARGaussianMixture):
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = None,
-        precision: str = "double",
         verbose: int = 0,
     ):
         super().__init__(
@@ -126,7 +125,6 @@ class MARStudentMixture(MARGaussianMixture):
             max_iter=max_iter,
             tol=tol,
             random_state=random_state,
-            precision=precision,
             verbose=verbose,
         )
         self.dof = dof

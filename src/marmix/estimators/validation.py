@@ -52,17 +52,14 @@ _RULES: dict[str, Rule] = {
     "max_estimators": _COUNT,
     "learning_rate": _SHARE,
     "num_leaves": Rule(Integral, lambda v: 2 <= v <= 2**17, "a whole number from 2 to 131072"),
-    "max_depth": Rule(Integral, lambda v: v != 0, "a whole number other than 0, negative for no limit"),
     "min_child_samples": _COUNT,
     "reg_lambda": Rule(Real, lambda v: 0 <= v < float("inf"), "a finite number from 0 on"),
-    **dict.fromkeys(("subsample", "colsample_bytree", "colsample_bynode"), _SHARE),
-    "max_bin": Rule(Integral, lambda v: 2 <= v <= 65535, "a whole number from 2 to 65535"),
+    **dict.fromkeys(("colsample_bytree", "colsample_bynode"), _SHARE),
 }
 _CHOICES: dict[str, Sequence[Any]] = {
     "covariance_type": tuple(STRUCTURES),
     "solver": tuple(SOLVERS),
     "degree": (1, 2),
-    "precision": ("double", "single"),
 }
 
 

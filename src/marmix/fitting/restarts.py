@@ -15,7 +15,7 @@ from marmix.core.mechanism import Mechanism
 from marmix.core.moments import GroupMoments
 from marmix.core.student import TAIL_MIN, Students, StudentScores
 from marmix.core.workers import one_thread
-from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, no_report, starts
+from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, starts
 from marmix.fitting.row_space import RowSpace
 
 # Rows used to scale the coordinates of a logistic fit.
@@ -58,7 +58,6 @@ class Search(NamedTuple):
     classes: Sequence[Any] = ()  # for error messages
     empty: Bools | None = None  # axes of the fit that are zero in all rows, if there are any
     say: Callable[[str], None] = silent  # called with a line of progress for each start
-    say_more: Callable[[str], None] = silent  # and for each iteration
     exact: bool = True  # whether a concave objective is maximised from the origin up to rounding, whatever `tol`
 
 
@@ -93,7 +92,7 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     all_starts += [(start(others, perturbed=True), {}) for _ in range(n_init - 1)]
     if mechanism is not None and mechanism.free_label and not search.values:
         without = replace(mechanism, label=(), free_label=False)
-        null = fit_mixture(objective, labelled, without, search._replace(say=silent, say_more=silent))
+        null = fit_mixture(objective, labelled, without, search._replace(say=silent))
         no_effect = (0.0,) * len(mechanism.label)
         all_starts.append((null.theta, _values_of(null.mechanism) | {"delta": no_effect}))
     fit = _best_fit(objective, all_starts, mechanism, search, halving=several)
@@ -120,7 +119,7 @@ def _submodels(
     A free shape is held at that of `mechanism`.
     """
     model: GaussianScores = objective.model  # type: ignore[assignment]
-    search = search._replace(n_init=1, tol=max(search.tol, _ROUGH_TOL), say=silent, say_more=silent)
+    search = search._replace(n_init=1, tol=max(search.tol, _ROUGH_TOL), say=silent)
     held = None if mechanism is None else replace(mechanism, free_shape=False)
 
     def point(theta: Gaussians, mechanism: Mechanism | None) -> Fit:
@@ -199,16 +198,13 @@ def fit_logistic(
     given = search.values.get("coefficients")
     start = origin if given is None else model.from_user(given)
 
-    def report(iteration: int, value: float) -> None:
-        search.say_more(f"  iteration {iteration}: objective {value:.6f}")
-
     if mechanism is None or not objective.tempering:
         # with a penalty there is a maximum, near which Newton steps converge; otherwise L-BFGS goes on as long as it can
         newton = np.isfinite(model.C) and origin.size <= _NEWTON_SIZE
         theta = origin if search.exact else start
         for tol in [_NEAR_TOL, 1e-16] if newton else [1e-16 if search.exact else search.tol]:
             with one_thread():
-                fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol, report=report)
+                fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol)
             with np.errstate(all="ignore"):
                 theta, at_maximum = _newton(objective, model, fit.theta)
             if at_maximum:
@@ -222,7 +218,7 @@ def fit_logistic(
     all_starts = [(start, search.values)]
     if given is None or n_init > 1:
         with one_thread():
-            fit = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=no_report)
+            fit = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol)
         centre = fit.theta if space is None else space.leave(fit.theta)
         all_starts = [(fit.theta if given is None else start, search.values)]
         if model.C > 1.0 and _separated(objective, fit.objective):  # the labels may have no finite maximum
@@ -251,7 +247,7 @@ def _penalised(objective: Objective, mechanism: Mechanism, search: Search) -> Fi
     """The fit with a penalty of C = 1 on the coefficients in the axes of the fit; a free shape is held at 1."""
     model: LinearScores = objective.model  # type: ignore[assignment]
     scores = LinearScores(model.d, model.n_classes, model.degree, 1.0, np.zeros(model.d), np.ones(model.d))
-    search = search._replace(n_init="auto", values={}, say=silent, say_more=silent)
+    search = search._replace(n_init="auto", values={}, say=silent)
     return fit_logistic(replace(objective, model=scores), replace(mechanism, free_shape=False), search)
 
 
@@ -348,15 +344,11 @@ def _objective_of(fit: Fit) -> float:
 
 def _climb(objective: Objective, fit: Fit, search: Search, iterations: int) -> Fit:
     """Continue a fit for at most so many iterations, and `max_iter` in all."""
-    used, offset = max(len(fit.trace) - 1, 0), objective.offset
+    used = max(len(fit.trace) - 1, 0)
     if fit.converged or used >= search.max_iter:
         return fit
-
-    def report(iteration: int, value: float) -> None:
-        search.say_more(f"  iteration {used + iteration}: log-likelihood {value + offset:.6f}")
-
-    limits = {"max_iter": min(iterations, search.max_iter - used), "tol": search.tol}
-    further = SOLVERS[search.solver](objective, fit.theta, fit.mechanism, **limits, report=report)
+    most = min(iterations, search.max_iter - used)
+    further = SOLVERS[search.solver](objective, fit.theta, fit.mechanism, max_iter=most, tol=search.tol)
     trace = [*fit.trace[:-1], *further.trace]
     used_up = not further.converged and len(trace) > search.max_iter
     reason = f"max_iter={search.max_iter} iterations were used up" if used_up else further.reason

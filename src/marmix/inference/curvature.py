@@ -240,13 +240,6 @@ def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, te
     return gradient, hessian
 
 
-def by_coefficients(rows: RowBlock, model: ScoreModel, gradient: Array) -> Array:
-    """Gradients in (W, kappa), (C p + R, n), from gradients (K + R, n) in (s, kappa)."""
-    classes, n = rows.posterior.tau.shape
-    components = gradient[model.owner] * rows.share
-    return np.vstack([(components[:, None] * rows.phi).reshape(-1, n), gradient[classes:]])
-
-
 def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, complete: bool = True) -> Array:
     """Sums over rows of matrices (K + R, K + R, n), as matrices in (W, kappa).
 

@@ -115,7 +115,6 @@ def _simulated(
     n_resamples: int,
     n_jobs: int | None,
     random_state: Any,
-    report: Callable[[float], object] | None,
 ) -> Array:
     """Statistics simulated under the hypothesis by `draw`, without those of samples that could not be fitted."""
 
@@ -125,12 +124,9 @@ def _simulated(
         except ValueError:  # LinAlgError is one
             return np.nan
 
-    seeds, values = seed_sequence(random_state).spawn(n_resamples), []
-    for value in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(statistic)(seed) for seed in seeds):
-        values.append(value)
-        if report is not None:
-            report(len(values) / n_resamples)
-    simulated = np.array(values)[~np.isnan(values)]
+    seeds = seed_sequence(random_state).spawn(n_resamples)
+    simulated = np.array(Parallel(n_jobs=n_jobs)(delayed(statistic)(seed) for seed in seeds))
+    simulated = simulated[~np.isnan(simulated)]
     if 2 * len(simulated) < n_resamples:
         raise ValueError(
             f"{n_resamples - len(simulated)} of {n_resamples} simulated samples could not be fitted (often: a class without "
@@ -160,7 +156,6 @@ def informative(
     n_resamples: int = 199,
     n_jobs: int | None = None,
     random_state: Any = None,
-    report: Callable[[float], object] | None = None,
 ) -> HypothesisTest:
     """Likelihood-ratio test of alpha_1 = 0, that missingness does not depend on the uncertainty."""
     mechanism = fitted.require_mechanism("this test")
@@ -188,7 +183,7 @@ def informative(
             raise ValueError(
                 "a parametric bootstrap draws rows with one label each, without votes or weights: pass bootstrap=False."
             )
-        simulated = _simulated(draw, n_resamples, n_jobs, random_state, report)
+        simulated = _simulated(draw, n_resamples, n_jobs, random_state)
         p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
         reference = f"parametric bootstrap, {len(simulated)} samples"
     what = "labels go missing according to how uncertain the classifier is of a row"

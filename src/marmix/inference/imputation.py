@@ -17,7 +17,7 @@ from marmix.evaluation.prior import tilted
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
-from marmix.inference.tables import Table, p_text
+from marmix.inference.tables import Shown, Table, p_text
 
 LARGEST_DELTA = 50.0
 
@@ -254,7 +254,7 @@ def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Se
 
 
 @dataclass(frozen=True)
-class Pooled:
+class Pooled(Shown):
     r"""The pooled results of m analyses, by Rubin's rules; arrays have an entry for each of the p estimates.
 
     With the mean U of the variances within imputations and the variance B of the estimates between them,
@@ -352,12 +352,6 @@ class Pooled:
         """Intervals of level 1 - alpha, (p, 2)."""
         half = student.isf(check_level(alpha) / 2.0, self.df) * self.bse
         return np.column_stack([self.params - half, self.params + half])
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     def summary(self, alpha: float = 0.05) -> Table:
         """A table of the estimates: print it, or use its `as_text`, `as_html` and `frame`."""

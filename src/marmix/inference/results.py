@@ -19,14 +19,14 @@ from marmix.inference.imputation import Imputations
 from marmix.inference.intervals import Curve, ImputedLabels, check_count, check_level
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.profile import Profile
-from marmix.inference.tables import Table, listed, number, p_text
+from marmix.inference.tables import Shown, Table, listed, number, p_text
 
 # Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
 # _NOISE / sqrt(n) for the worst of some ten parameters.
 _DISAGREE, _NOISE = 0.25, 8.0
 
 
-class Inference:
+class Inference(Shown):
     r"""Standard errors, intervals and tests of a fit; made by the `inference` method of a fitted estimator.
 
     With the observed information A and the sum B of the outer products of the scores of the rows, the covariance of the
@@ -187,12 +187,6 @@ class Inference:
         columns = ["coef", "std err", "z", "P>|z|", f"[{100 * alpha / 2:g}%", f"{100 - 100 * alpha / 2:g}%]"]
         return Table("Parameters of the fit", columns, self.param_names, rows, facts, self.notes)
 
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
     @cached_property
     def notes(self) -> list[str]:
         """Remarks on the reliability of these numbers."""
@@ -341,7 +335,6 @@ class Inference:
         n_resamples: int = 199,
         n_jobs: int | None = None,
         random_state: Any = None,
-        report: Callable[[float], object] | None = None,
     ) -> HypothesisTest:
         """Is the missingness informative? Likelihood ratio of alpha_1 = 0 against the fit.
 
@@ -357,8 +350,6 @@ class Inference:
             Processes for these samples, as in joblib.
         random_state : int, Generator, RandomState or None, default=None
             For these samples.
-        report : callable or None, default=None
-            Called after each simulated sample with the share of samples that are done.
 
         Returns
         -------
@@ -366,7 +357,7 @@ class Inference:
             Print it for the result in words.
         """
         check_count("n_resamples", n_resamples, 19)  # for p-values down to 0.05
-        return hypotheses.informative(self.fitted, bootstrap, n_resamples, n_jobs, random_state, report)
+        return hypotheses.informative(self.fitted, bootstrap, n_resamples, n_jobs, random_state)
 
     def test_mechanism(self) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).

@@ -34,7 +34,6 @@ TIPPING = {
     "share": "the share of {name} leaves its present 95 % interval",
     "flips": "more than 5 % of the imputed labels change",
     "largest": "another class becomes the largest",
-    "threshold": "the share of {name} crosses {threshold:.0%}",
 }
 
 
@@ -76,9 +75,7 @@ class Sensitivity:
     tipping : dict of (float or None, float or None)
         Tipping points: the nearest delta below and above 0 at which a conclusion changes; None if it does not within the sweep.
         "share": the share of the varied class leaves its 95 % interval at delta = 0; "flips": more than 5 % of the imputed labels
-        change; "largest": another class becomes the largest; "threshold": the share of the varied class crosses `threshold`.
-    threshold : float or None
-        A share of the varied class that matters to you.
+        change; "largest": another class becomes the largest.
     notes : list of str
         What the intervals do not include.
 
@@ -115,7 +112,6 @@ class Sensitivity:
     n_rows: float
     n_unlabelled: float
     tipping: dict[str, tuple[float | None, float | None]]
-    threshold: float | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -146,7 +142,7 @@ class Sensitivity:
         """The tipping points, a sentence each."""
         name, sentences = repr(str(self.varied)), []
         for key, sides in self.tipping.items():
-            what = TIPPING[key].format(name=name, threshold=self.threshold or 0.0)
+            what = TIPPING[key].format(name=name)
             reached = [times(np.exp(side)) for side in sides if side is not None]
             when = f"if {name} is {' or '.join(reached)} as likely to lose its label"
             if not reached:
@@ -334,7 +330,6 @@ def sensitivity(
     draws: Sequence[Draw] | None = None,
     n_draws: int = 200,
     random_state: int = 0,
-    threshold: float | None = None,
 ) -> Sensitivity:
     """The analysis of a sweep.
 
@@ -347,12 +342,8 @@ def sensitivity(
     draws : list of callables or None
         The same at every delta, for the intervals of shares and errors. Changed labels are counted between shifted draws.
     n_draws, random_state : int
-    threshold : float or None
-        A share of the varied class whose crossing is a tipping point.
     """
     k, zero, classes = sweep.k, sweep.zero, sweep.classes
-    if threshold is not None and not 0.0 < threshold < 1.0:
-        raise ValueError(f"threshold={threshold!r} is a share of class {classes[k]!r}: it must lie between 0 and 1.")
     if n_draws < 1:
         raise ValueError(f"n_draws={n_draws!r} must be at least 1.")
     shares, error, flips = map(np.array, zip(*(sweep.quantities(np.exp(p)) for p in sweep.log_proba), strict=True))
@@ -363,9 +354,6 @@ def sensitivity(
         "flips": lambda q: q[2] > _FLIPPED * unlabelled,
         "largest": lambda q: int(q[0].argmax()) != largest,
     }
-    if threshold is not None:
-        above = shares[zero, k] >= threshold
-        crossed["threshold"] = lambda q: (q[0][k] >= threshold) != above
     return Sensitivity(
         classes=classes,
         varied=classes.tolist()[k],
@@ -380,7 +368,6 @@ def sensitivity(
         n_rows=float(sweep.given.sum()) + unlabelled,
         n_unlabelled=unlabelled,
         tipping=_tipping(sweep.at, crossed, float(sweep.delta[0]), float(sweep.delta[-1])),
-        threshold=threshold,
     )
 
 

@@ -116,6 +116,20 @@ class Table:
         return self.as_html()
 
 
+class Shown:
+    """Mixin of results that are shown as their `summary`: as text, and as HTML in notebooks."""
+
+    def summary(self) -> Table:
+        """The result as a table."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
 def written(value: Any, decimals: int | None = None) -> str:
     """The text of a cell: four significant digits unless decimals are given, empty for None and NaN."""
     if value is None or value != value:
