@@ -257,35 +257,14 @@ def test_simulated_rows_follow_the_label_term(masked):
     np.testing.assert_allclose(labelled, expected, atol=0.03)
 
 
-def test_imputed_labels_use_the_missingness(masked):
+def test_drawn_labels_use_the_missingness(masked):
     X, y, _ = masked
     for options in ({"delta": {1: 1.0}}, {"delta": "estimate"}):
         fit = MARGaussianMixture(**options).fit(X, y)
-        result = fit.inference(X, y)
-        imputed = result.imputed_labels()
         proba = fit.model_.unlabelled_posterior(X[y < 0]).tau
-        assert np.array_equal(imputed.label, fit.transduction_[y < 0])
-        np.testing.assert_allclose(imputed.probability, proba.max(axis=0), rtol=1e-9)
-        assert ((imputed.lower < imputed.probability) & (imputed.probability < imputed.upper)).all()
-        drawn = result.multiple_imputations(100, random_state=0)
+        assert np.array_equal(proba.argmax(axis=0), fit.transduction_[y < 0])
+        drawn = fit.inference(X, y).multiple_imputations(100, random_state=0)
         np.testing.assert_allclose(drawn.proba[y < 0].mean(axis=0), proba.mean(axis=1), atol=0.02)
-
-
-def test_width_of_imputed_intervals(masked):
-    """The interval of an imputed probability by the delta method, against differences of the log-odds."""
-    X, y, _ = masked
-    result = MARGaussianMixture(delta="estimate").fit(X, y).inference(X, y)
-    fitted, rows = result.fitted, X[y < 0][:5]
-
-    def log_odds(theta, mechanism):
-        p = posterior(fitted.objective.model.scores(theta, fitted.objective.engine.frame.enter(rows)))
-        proba = mechanism.unlabelled(p, None).tau
-        return np.log(proba[1] / proba[0])
-
-    errors = np.sqrt(np.diag(fitted.covariance_of(fitted.jacobian_of(log_odds), "sandwich")))
-    imputed = result.imputed_labels()
-    width = np.log(imputed.upper / (1.0 - imputed.upper)) - np.log(imputed.lower / (1.0 - imputed.lower))
-    np.testing.assert_allclose(width[:5], 2.0 * 1.959964 * errors, rtol=1e-4)
 
 
 # What is refused.

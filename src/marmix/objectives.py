@@ -27,6 +27,7 @@ from marmix.core.measures import log_tau, posterior
 from marmix.core.mechanism import Mechanism, drivers_of
 from marmix.core.workers import available, ordered
 from marmix.engines.checks import check_finite, checked_weights
+from marmix.engines.rows import slices
 
 # A leaf of unlabelled rows has next to no curvature where the uncertainty is flat: this much is added to each row, times w.
 CURVATURE_FLOOR = 0.02
@@ -254,7 +255,6 @@ class MissingnessObjective:
         self._workers = min(available(), 4) if n >= _MANY_ROWS else 1
         self._gradient = np.empty((self.vectors, n), dtype=np.float32)  # the precision of the libraries
         self._curvature = np.empty_like(self._gradient)
-        self._space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=np.float32)  # working memory of one thread
 
     @property
     def init_score(self) -> Array:
@@ -416,9 +416,8 @@ class MissingnessObjective:
         mechanism, n = self.mechanism if active else None, len(self._rows.z)
         kernel = _two_classes if self.vectors == 1 else _many_classes
 
-        def start(space: AnyArray | None = None) -> Callable[[slice], None]:
-            if space is None:
-                space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)
+        def start() -> Callable[[slice], None]:
+            space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)  # working memory of a thread
 
             def fill(part: slice) -> None:
                 g, h, work = gradient[:, part], curvature[:, part], space[:, :, : part.stop - part.start]
@@ -430,14 +429,12 @@ class MissingnessObjective:
 
             return fill
 
-        blocks = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
         if self._workers > 1:
-            ordered(start, blocks, self._workers)
+            ordered(start, slices(n, _BLOCK), self._workers)
             return
-        fill = start(self._space if gradient.dtype == self._space.dtype else None)
         with np.errstate(all="ignore"):
-            for rows in blocks:
-                fill(rows)
+            for _ in map(start(), slices(n, _BLOCK)):
+                pass
 
 
 def _two_classes(

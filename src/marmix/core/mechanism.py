@@ -43,11 +43,7 @@ from marmix.core.arrays import (
 from marmix.core.charts import MechanismChart, maximise
 from marmix.core.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
 from marmix.core.measures import Measure, Posterior, as_measure, log_tau, posterior
-from marmix.core.workers import available, ordered
 
-# On the host `terms` takes rows in blocks whose arrays stay in the cache: this many values in an array (K, n), but not fewer rows
-# than the second number. From the third number of rows on, the blocks are shared among threads.
-_BLOCK, _SHORTEST, _ROWS_FOR_THREADS = 32768, 512, 100_000
 # Twice the rise of L_miss per row that no step of Fisher scoring is made for.
 _NO_GAIN = 1e-8
 
@@ -57,7 +53,7 @@ class MissingnessTerms(NamedTuple):
 
     loglik: Array  # (n,)
     gradient: Array  # (n, K)
-    curvature: Array  # (n, K, K), or (n, K) for the diagonal
+    curvature: Array  # (n, K, K)
 
 
 class MechanismSums(NamedTuple):
@@ -271,7 +267,6 @@ class Mechanism:
         missing: ArrayLike,
         covariates: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        curvature: str = "full",
     ) -> MissingnessTerms:
         r"""Log-likelihood of each row's missing indicator, its gradient and curvature with respect to the scores s.
 
@@ -294,54 +289,23 @@ class Mechanism:
             Covariates of the mechanism, if it has any.
         sample_weight : array of shape (n,), optional
             Factor of each row's log-likelihood, gradient and curvature.
-        curvature : {"full", "diagonal"}
-            Matrices (n, K, K), or only their diagonals (n, K), as boosting uses them.
 
         Returns
         -------
         MissingnessTerms
-            `loglik` (n,), `gradient` (n, K) and `curvature`. torch and CuPy scores give arrays of the same library,
+            `loglik` (n,), `gradient` (n, K) and `curvature` (n, K, K). torch and CuPy scores give arrays of the same library,
             device and dtype, computed in double precision.
         """
-        if curvature not in ("full", "diagonal"):
-            raise ValueError(f"curvature={curvature!r} is not one of 'full', 'diagonal'.")
         self.require_no_label_term("terms")
         s = _checked_scores(scores)
-        n, classes = s.shape
         m, v = _indicator(missing, s), self._checked_covariates(covariates, s)
         w = None if sample_weight is None else _checked_weight(sample_weight, s)
-        diagonal = curvature == "diagonal"
-
-        def row_terms(rows: slice) -> tuple[Array, Array, Array, Array]:
-            """Log-likelihood, its slope in eta, information about eta, and the gradient (K, n) of eta."""
-            u, d_eta = self.measured(posterior(_class_major(s[rows, :])))
+        with np.errstate(all="ignore"):
+            u, d_eta = self.measured(posterior(_class_major(s)))
             d_eta *= self.alpha[1]
-            eta = self.eta(drivers_of(u, None if v is None else v[:, rows]))
-            return *self.indicator_terms(eta, m[rows], None if w is None else w[rows]), d_eta
-
-        if not on_host(s):
-            loglik, slope, information, d_eta = row_terms(slice(None))
-            weighted = information * d_eta
-            squares = (weighted * d_eta).T if diagonal else weighted.T[:, :, None] * d_eta.T[:, None, :]
-            return MissingnessTerms(*(in_precision_of(s, part) for part in (loglik, (slope * d_eta).T, squares)))
-        out = MissingnessTerms(np.empty(n), np.empty((n, classes)), np.empty((n, classes, classes)[: 3 - diagonal]))
-
-        def fill(start: int) -> None:
-            rows = slice(start, start + step)
-            out.loglik[rows], slope, information, d_eta = row_terms(rows)
-            for k, row in enumerate(d_eta):  # by class, as an assignment of a transposed array would be slower
-                np.multiply(slope, row, out=out.gradient[rows, k])
-                weighted = information * row
-                if diagonal:
-                    np.multiply(weighted, row, out=out.curvature[rows, k])
-                else:
-                    for other in range(classes):
-                        np.multiply(weighted, d_eta[other], out=out.curvature[rows, k, other])
-
-        step = max(_BLOCK // classes, _SHORTEST)
-        starts = range(0, n, step)
-        ordered(lambda: fill, starts, available() if n >= _ROWS_FOR_THREADS else 1)
-        return out
+            loglik, slope, information = self.indicator_terms(self.eta(drivers_of(u, v)), m, w)
+            curvature = (information * d_eta).T[:, :, None] * d_eta.T[:, None, :]
+        return MissingnessTerms(*(in_precision_of(s, part) for part in (loglik, (slope * d_eta).T, curvature)))
 
     def indicator_terms(self, eta: Array, m: Bools, weight: Array | None) -> tuple[Array, Array, Array]:
         """Each row's log-likelihood, its slope in eta, and the expected information about eta."""

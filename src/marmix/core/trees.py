@@ -126,7 +126,7 @@ def _among(column: Any, codes: list[int]) -> Any:
     return mask
 
 
-def trees_of(dump: dict[str, Any], baseline: Array, rounds: int | None = None) -> Trees:
+def trees_of(dump: dict[str, Any], baseline: Array) -> Trees:
     """Trees of a LightGBM model, from its `dump_model()`.
 
     A split on a column without missing values in training sends missing values to the child with more rows, where LightGBM
@@ -137,8 +137,6 @@ def trees_of(dump: dict[str, Any], baseline: Array, rounds: int | None = None) -
     dump : dict
     baseline : array of shape (V,)
         Scores before the first tree.
-    rounds : int or None
-        Number of rounds to keep; by default all.
     """
     roots, value = list[int](), list[float]()
     splits: list[Any] = []  # (feature, threshold, default_left, left, right, gain, codes or None)
@@ -160,7 +158,7 @@ def trees_of(dump: dict[str, Any], baseline: Array, rounds: int | None = None) -
         return number
 
     listed: Iterable[dict[str, Any]] = dump["tree_info"]
-    for tree in list(listed)[: None if rounds is None else rounds * len(baseline)]:
+    for tree in listed:
         roots.append(add(tree["tree_structure"]))
     columns: list[Any] = list(zip(*splits, strict=True)) or [[]] * 7
     codes = [split or [] for split in columns[6]]
