@@ -268,7 +268,7 @@ def test_multiple_imputation_and_simulation_use_the_tails(heavy):
     resampled = clf.inference(X, y).bootstrap(3, random_state=0)
     assert resampled.estimates.shape == (3, len(clf.inference(X, y).params))
     assert (resampled.estimates[:, clf.inference(X, y).param_names.index("1/dof")] < 1.0).all()
-    rows, _ = simulate(clf, np.repeat(X, 30, axis=0), np.random.default_rng(0))
+    rows, _ = simulate(clf, np.repeat(X, 30, axis=0), np.random.default_rng(0), missing=0.0)
     share = np.mean(np.abs(rows[:, 1] - np.median(rows[:, 1])) > 6.0 * np.sqrt(clf.scales_[1, 1]))
     assert share == pytest.approx(2 * t(clf.dof_[0]).sf(6.0), rel=0.4)  # for a Gaussian it is 2e-9
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marmix.core.arrays import AnyArray, Array, Bools, Ints, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet, unmasked
 from marmix.core.labels import asked_labels, encode_labels
 from marmix.core.links import hazard, log_missing
 from marmix.core.measures import log_tau, posterior
@@ -432,7 +432,7 @@ class MissingnessObjective:
         if self._workers > 1:
             ordered(start, slices(n, _BLOCK), self._workers)
             return
-        with np.errstate(all="ignore"):
+        with quiet():
             for _ in map(start(), slices(n, _BLOCK)):
                 pass
 
@@ -550,7 +550,7 @@ def _by_eta(mechanism: Mechanism, drivers: Array, missing: Bools) -> tuple[Array
         information = q * q
         np.subtract(q, information, out=information)
         return np.subtract(missing, q, out=q), information
-    with np.errstate(all="ignore"):
+    with quiet():
         eta = np.asarray(eta, dtype=float)
         h = hazard(eta, mechanism.shape)
         _, _, slope = log_missing(eta, h.n + mechanism.extra, h.slope, mechanism.extra)
@@ -565,7 +565,7 @@ def losses(scores: Array, rows: LossRows, mechanism: Mechanism | None) -> Losses
     if mechanism is None:
         return Losses(labels, 0.0)
     order, given = _given_first(rows)
-    with np.errstate(all="ignore"):
+    with quiet():
         drivers = drivers_of(mechanism.measured(p).value, rows.covariates)[:, order]
         missing = mechanism.loglik_of(drivers, given, None if rows.weight is None else rows.weight[order])
     return Losses(labels, -float(missing))
@@ -576,7 +576,7 @@ def profiled(mechanism: Mechanism | None, scores: Array, rows: LossRows) -> Mech
     if mechanism is None or rows.missing.all() or not rows.missing.any():
         return mechanism
     order, given = _given_first(rows)
-    with np.errstate(all="ignore"):
+    with quiet():
         u = mechanism.measured(posterior(scores)).value
     drivers, w = drivers_of(u, rows.covariates)[:, order], rows.counts
     rate = float(w @ rows.missing / w.sum())

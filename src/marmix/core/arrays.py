@@ -23,6 +23,11 @@ LEAST_SPREAD = 1e-11  # of the numbers of a feature, as a share of the largest: 
 _RUN = 4096
 
 
+def quiet() -> np.errstate:
+    """A context without NumPy's warnings of overflow and NaN, where the limits are known or the results are checked."""
+    return np.errstate(all="ignore")
+
+
 def namespace(array: Any) -> Any:
     """The array API namespace of an array."""
     if isinstance(array, _ON_HOST):

@@ -193,10 +193,6 @@ class Structure(ABC):
         """The distinct entries of covariances in the user's axes."""
 
     @abstractmethod
-    def positive(self, covariances: Array) -> bool:
-        """Whether covariances in scikit-learn's shapes are positive definite."""
-
-    @abstractmethod
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         """Covariances in the axes of the fit from those in the user's axes."""
 
@@ -345,9 +341,6 @@ class Full(Structure):
 
     def factor(self, covariances: Array, floor: float) -> Array:
         return precision_factor(covariances, floor)
-
-    def positive(self, covariances: Array) -> bool:
-        return bool((np.linalg.eigvalsh(covariances) > 0.0).all())
 
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         return whitener @ covariances @ whitener.T
@@ -571,9 +564,6 @@ class Diag(Structure):
 
     def factor(self, covariances: Array, floor: float) -> Array:
         return 1.0 / np.sqrt(np.maximum(covariances, floor))
-
-    def positive(self, covariances: Array) -> bool:
-        return bool((covariances > 0.0).all())
 
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         return covariances * np.diag(whitener) ** 2

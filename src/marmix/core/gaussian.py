@@ -36,6 +36,7 @@ class GaussianScores:
 
     joint = True
     scales = "covariances"  # name of the matrices among the user's values
+    nouns = "Gaussian", "covariance", "Gaussian"  # for `words`
 
     def __init__(self, structure: Structure, counts: list[int], floor: float):
         self.structure = structure
@@ -49,10 +50,11 @@ class GaussianScores:
 
     @property
     def words(self) -> str:
-        components = "one Gaussian a class"
-        if not self.single:
-            components = f"{len(self.owner)} Gaussians for {self.n_classes} classes"
-        return f"Gaussian mixture, {self.structure.name} covariance, {components}"
+        kind, matrix, component = self.nouns
+        components = f"{len(self.owner)} {component}s for {self.n_classes} classes"
+        if self.single:
+            components = f"one {component} a class"
+        return f"{kind} mixture, {self.structure.name} {matrix}, {components}"
 
     def user_values(self, theta: Gaussians, frame: Any) -> dict[str, Any]:
         """Weights, means and covariances of the components, and class priors, in the user's axes."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from marmix.core.arrays import AnyArray, Array, Bools, along_rows, like, namespace
+from marmix.core.arrays import AnyArray, Array, Bools, along_rows, like, namespace, quiet
 from marmix.core.covariance import Derivatives, Moments, expanded, fill_products
 from marmix.core.measures import posterior
 
@@ -173,7 +173,7 @@ class LinearScores:
     @property
     def largest_penalty(self) -> float:
         """The largest diagonal entry of `penalty_matrix`; not finite if features are too small to compute with."""
-        with np.errstate(all="ignore"):
+        with quiet():
             entries = self._penalty_matrix.diagonal() if self.degree == 2 else 1.0 / (self.C * self.scale**2)
         return float(entries.max())
 

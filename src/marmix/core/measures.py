@@ -161,6 +161,8 @@ def gini(p: Posterior) -> Measured:
     return Measured(value, 2.0 * tau * (complement - value))
 
 
+MeasureLike = str | Callable[..., object]  # a name, or a function of log posteriors
+
 # fmt: off
 MEASURES = {measure.name: measure for measure in (
     Measure("margin", margin, "squared margin", "clear", lambda classes: (0.0, 1.0),
@@ -186,7 +188,7 @@ MEASURES = {measure.name: measure for measure in (
 # fmt: on
 
 
-def as_measure(measure: str | Callable[..., object], argument: str = "measure") -> Measure:
+def as_measure(measure: MeasureLike, argument: str = "measure") -> Measure:
     """The measure of that name, or a measure made from a user's callable; `argument` is the option in error messages.
 
     The callable takes ``log_tau`` of shape (n, K) and returns ``u`` of shape (n,), or the pair ``(u, du)`` with ``du`` of
@@ -263,7 +265,7 @@ def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
 _STEP, _STEP_OVER_KINKS = 2e-5, 0.1
 
 
-def measure_curvature(measure: str | Callable[..., object], p: Posterior) -> Array:
+def measure_curvature(measure: MeasureLike, p: Posterior) -> Array:
     """Second derivatives (K, K, n) of a measure in the scores, by central differences of its gradient.
 
     With two classes one step is enough, because a constant added to all scores changes nothing.

@@ -17,7 +17,7 @@ probabilities (K, n) of the classes: log tau, or 0 for the class of a labelled r
 any classifier, such as gradient boosting or a neural network.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -37,12 +37,13 @@ from marmix.core.arrays import (
     namespace,
     on_device,
     on_host,
+    quiet,
     to_host,
     total,
 )
 from marmix.core.charts import MechanismChart, maximise
 from marmix.core.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
-from marmix.core.measures import Measure, Posterior, as_measure, log_tau, posterior
+from marmix.core.measures import Measure, MeasureLike, Posterior, as_measure, log_tau, posterior
 
 # Twice the rise of L_miss per row that no step of Fisher scoring is made for.
 _NO_GAIN = 1e-8
@@ -128,7 +129,7 @@ class Mechanism:
     True
     """
 
-    measure: str | Callable[..., object] = "margin"
+    measure: MeasureLike = "margin"
     alpha: tuple[float, ...] = (0.0, 0.0)
     shape: float = 1.0
     share: float = 0.0
@@ -153,7 +154,7 @@ class Mechanism:
         cls,
         link: str = FREE.name,
         shape: float | None = None,
-        measure: str | Callable[..., object] = "margin",
+        measure: MeasureLike = "margin",
         mcar_share: bool = False,
         covariates: int = 0,
         label: tuple[float, ...] = (),
@@ -191,8 +192,6 @@ class Mechanism:
                 raise ValueError(
                     f"link={link!r} has shape {fixed:g}; for shape={shape:g} use link={FREE.name!r}, or leave shape=None."
                 )
-            if not (np.isfinite(shape) and shape >= 0):
-                raise ValueError(f"shape={shape!r}: the Aranda-Ordaz shape is a finite number >= 0, or None.")
             fixed = float(shape)
         return cls(
             measure=measure,
@@ -242,14 +241,14 @@ class Mechanism:
         s = _checked_scores(scores)
         if self.label and len(self.label) != s.shape[1]:
             raise ValueError(f"the label term has {len(self.label)} classes, but scores has {s.shape[1]}.")
-        with np.errstate(all="ignore"):
+        with quiet():
             p = posterior(_class_major(s))
             drivers = self.drivers(p, self._checked_covariates(covariates, s))
         return in_precision_of(s, self.missing_proba_of(drivers))
 
     def _measured_rows(self, s: Array) -> Array:
         """The uncertainty of rows with scores (n, K), in double precision."""
-        with np.errstate(all="ignore"):
+        with quiet():
             return self.measured(posterior(_class_major(s))).value
 
     def _checked_covariates(self, covariates: ArrayLike | None, s: Array) -> Array | None:
@@ -300,7 +299,7 @@ class Mechanism:
         s = _checked_scores(scores)
         m, v = _indicator(missing, s), self._checked_covariates(covariates, s)
         w = None if sample_weight is None else _checked_weight(sample_weight, s)
-        with np.errstate(all="ignore"):
+        with quiet():
             u, d_eta = self.measured(posterior(_class_major(s)))
             d_eta *= self.alpha[1]
             loglik, slope, information = self.indicator_terms(self.eta(drivers_of(u, v)), m, w)
@@ -408,14 +407,14 @@ class Mechanism:
     def missing_proba_of(self, drivers: Array) -> Array:
         """q for rows with these drivers; with a label term, its mean over the classes."""
         xp = namespace(drivers)
-        with np.errstate(all="ignore"):
+        with quiet():
             if not self.label:
                 return -xp.expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
             return xp.sum(xp.exp(drivers[len(self.alpha) - 1 :, :]) * self.missing_proba_by_class(drivers), axis=0)
 
     def missing_proba_by_class(self, drivers: Array) -> Array:
         """q (K, n) for rows with these drivers if they are of each class, with a label term."""
-        with np.errstate(all="ignore"):
+        with quiet():
             return -namespace(drivers).expm1(-hazard(self._eta_by_class(drivers), self.shape).n - self.extra)
 
     def _eta_by_class(self, drivers: Array) -> Array:
@@ -428,7 +427,7 @@ class Mechanism:
         if not self.label:
             return p
         eta = self._eta_by_class(self.drivers(p, covariates))
-        with np.errstate(all="ignore"):
+        with quiet():
             h = hazard(eta, self.shape)
             log_q = log_missing(eta, h.n + self.extra, h.slope, self.extra)[0]
             return posterior(p.scores + log_q)
@@ -523,12 +522,12 @@ class Mechanism:
         """Maximise L_miss for given drivers, labelled rows first, starting from this mechanism."""
 
         def evaluate(mechanism: Mechanism) -> tuple[float, Array, float, float]:
-            with np.errstate(all="ignore"):
+            with quiet():
                 terms = mechanism._terms(drivers, labelled, weight)
                 return terms.loglik, *terms.score
 
         total = float(drivers.shape[1] if weight is None else weight.sum())
-        with np.errstate(all="ignore"):
+        with quiet():
             return maximise(self, lambda mechanism: MechanismChart(mechanism, drivers, weight), evaluate, total)[0]
 
     def moved(self, alpha: Array) -> "Mechanism":
@@ -537,7 +536,7 @@ class Mechanism:
 
     def loglik_of(self, drivers: Array, labelled: int, weight: Array | None) -> float:
         """L_miss of rows with these drivers, labelled rows first."""
-        with np.errstate(all="ignore"):
+        with quiet():
             return (
                 self._terms(drivers, labelled, weight).loglik
                 if self.label
@@ -551,9 +550,10 @@ class Mechanism:
         as if the labels were known.
         """
         slopes = len(self.alpha) - 1
-        with np.errstate(all="ignore"):
-            information = self._information_by_class(drivers, weight) if self.label else None
-            if information is None:
+        with quiet():
+            if self.label:
+                information = self._information_by_class(drivers, weight)
+            else:
                 h = hazard(self.eta(drivers), self.shape, True)
                 information = self._information(self._hazard_slopes(h, drivers), h.n, weight)
         if information[0, 0] > 1e-300:
@@ -586,21 +586,15 @@ class Mechanism:
     def scored(self, drivers: Array, labelled: int, weight: Array) -> "Mechanism":
         """One step of Fisher scoring in alpha, halved until L_miss increases; stays moderate if there is no maximum."""
         size = len(self.alpha)
-        with np.errstate(all="ignore"):
-            if self.label:
-                terms = self._label_terms(drivers, labelled, weight)
-                loglik, score = terms.loglik, terms.score[0][:size]
-                information = self._information_by_class(drivers, weight)[:size, :size]
-            else:
-                loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
-                score = self._score(drivers, hazard_slope, eta_slope, h)[0]
-                information = self._information(np.vstack([h.slope, h.slope * drivers]), h.n, weight)
+        with quiet():
+            terms = self._terms(drivers, labelled, weight)
+            score, information = terms.score[0][:size], self.information(drivers, weight)[0][:size, :size]
         step = np.linalg.lstsq(information, score, rcond=1e-10)[0]
         if score @ step < _NO_GAIN * weight.sum():
             return self
         for _ in range(20):
             moved = self.moved(np.array(self.alpha) + step)
-            if moved.loglik_of(drivers, labelled, weight) > loglik:
+            if moved.loglik_of(drivers, labelled, weight) > terms.loglik:
                 return moved
             step = 0.5 * step
         return self

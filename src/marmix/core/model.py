@@ -121,19 +121,7 @@ class FittedModel:
             raise ValueError("this model was fitted with link=None: fit it again with a link.")
         if not self.has_mechanism:
             return 0.0 * X[:, 0]
-        return self.mechanism.missing_proba_of(self._drivers(X))
-
-    def missing_proba_by_class(self, X: Any) -> Array:
-        """The probability that the label of each row is missing if it is of each class, (K, n)."""
-        q = self.missing_proba(X)
-        if not self.has_label_term:
-            return q[None, :] + 0.0 * self.scores(X)
-        assert self.mechanism is not None
-        return self.mechanism.missing_proba_by_class(self._drivers(X))
-
-    def _drivers(self, X: Any) -> Array:
-        assert self.mechanism is not None
-        return self.mechanism.drivers(self.posterior(X), self._covariates(X))
+        return self.mechanism.missing_proba_of(self.mechanism.drivers(self.posterior(X), self._covariates(X)))
 
     @property
     def has_mechanism(self) -> bool:

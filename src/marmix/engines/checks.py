@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from marmix.core.arrays import LARGEST, AnyArray, Array, Bools, Ints
@@ -140,9 +139,7 @@ def checked_weights(X: Any, sample_weight: Any) -> Array:
     return weight
 
 
-def weighted_rows(
-    X: NDArray[np.floating], z: Ints, sample_weight: Any, classes: AnyArray
-) -> tuple[NDArray[np.floating], Ints, Array | None]:
+def weighted_rows(X: AnyArray, z: Ints, sample_weight: Any, classes: AnyArray) -> tuple[AnyArray, Ints, Array | None]:
     """Rows of positive weight with their labels and weights; all rows if there are no weights."""
     if sample_weight is None:
         return X, z, None

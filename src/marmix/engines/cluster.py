@@ -6,16 +6,13 @@ their results by partition, so that they do not depend on which worker has which
 workers from their graph. Without a `distributed.Client` the partitions are loaded into one holder in this process.
 """
 
-import os
 import pickle
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import cached_property, partial, reduce
 from itertools import count
 from operator import add
-from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -42,8 +39,6 @@ _CHUNK = 2**15
 _POLL = 1.0
 # How often the rows of lost workers are recomputed during one call.
 _ATTEMPTS = 10
-# Workers in the same process take turns, because they share the number of BLAS threads.
-_TURN = Lock()
 Calls = list[tuple[str, tuple[Any, ...]]]  # method names with their arguments
 
 
@@ -150,7 +145,6 @@ class Holder:
         self._threads, inner = threads, max(1, threads // len(shards))
         self._spaces: list[list[Array]] = []  # working memory of idle threads
         self._shards = {i: Shard(parts, inner, self._spaces) for i, parts in zip(shards, loaded, strict=True)}
-        self._limited = os.environ.get("OMP_NUM_THREADS") == "1"  # as Dask starts its workers
 
     def perform_pickled(self, message: bytes) -> bytes:
         """`perform` on pickled arguments and results, which are sent faster than many small arrays."""
@@ -169,8 +163,7 @@ class Holder:
                 result = None if self._shards[i].empty else getattr(self._shards[i], method)(*args, *last)
             return result
 
-        with nullcontext() if self._limited else _TURN:
-            results = ordered(lambda: perform_on, list(self._shards), self._threads)
+        results = ordered(lambda: perform_on, list(self._shards), self._threads)
         return {i: result for i, result in zip(self._shards, results, strict=True) if result is not None}
 
 

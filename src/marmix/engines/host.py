@@ -8,9 +8,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import AnyArray, Array, Bools, Ints, to_host_or_refuse
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet, to_host_or_refuse
 from marmix.core.files import in_file, open_array, release, write_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
@@ -20,7 +19,6 @@ from marmix.core.workers import available, one_thread, ordered
 from marmix.engines.checks import (
     check_finite,
     check_lengths,
-    check_results,
     checked_weights,
     file_weights,
     weighted_rows,
@@ -103,7 +101,7 @@ class NumpyEngine(HostEngine):
 
     def __init__(
         self,
-        X: NDArray[np.floating],
+        X: AnyArray,
         z: Ints,
         weight: Array | None,
         n_classes: int,
@@ -143,7 +141,7 @@ class NumpyEngine(HostEngine):
     def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
         if self.shares_spaces or self._extent > block_rows(width):
             return super().total(function, *args, width=width)
-        with one_thread(), np.errstate(all="ignore"):
+        with one_thread(), quiet():
             return function(self._whole, *args)
 
     @property
@@ -362,9 +360,7 @@ class HostRows(Rows):
             def fill_slice(rows: slice) -> None:
                 x = np.asarray(X[rows], dtype=float)
                 check_finite(x, names, rows.start, self.allow_nan)
-                part = function(x, *(values[rows] for values in beside))
-                check_results(part, rows.start)
-                results[rows] = part
+                results[rows] = function(x, *(values[rows] for values in beside))
                 release(X[rows])
                 release(results[rows])
 

@@ -171,10 +171,10 @@ class _Charts:
         self.objective = objective
         self.classes = objective.model.chart(point.theta)
         self.mechanism = None if point.mechanism is None else mechanism_chart(objective, point.theta, point.mechanism)
-        bounds: list[tuple[float | None, float | None]] = list(zip(self.classes.lower, self.classes.upper, strict=True))
-        bounds += [] if self.mechanism is None else self.mechanism.bounds
-        self.low = np.array([-np.inf if a is None else a for a, _ in bounds])
-        self.high = np.array([np.inf if b is None else b for _, b in bounds])
+        bounds = np.column_stack([self.classes.lower, self.classes.upper])
+        if self.mechanism is not None:
+            bounds = np.vstack([bounds, self.mechanism.bounds])
+        self.low, self.high = np.ascontiguousarray(bounds.T)
         self.size = len(bounds)
 
     def point(self, vector: Array) -> _Point:

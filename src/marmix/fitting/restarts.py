@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.core.arrays import Array, Bools, along_rows, like
+from marmix.core.arrays import Array, Bools, along_rows, like, quiet
 from marmix.core.covariance import structure
 from marmix.core.gaussian import Gaussians, GaussianScores
 from marmix.core.likelihood import Block
@@ -98,7 +98,7 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     fit = _best_fit(objective, all_starts, mechanism, search, halving=several)
     for submodel in _submodels(objective, labelled, fit.mechanism, by_labels) if several else ():
         if submodel.objective > fit.objective:
-            with one_thread(), np.errstate(all="ignore"):
+            with one_thread(), quiet():
                 higher = _climb(objective, submodel, search, search.max_iter)
             fit = higher._replace(maxima=(*fit.maxima, higher.objective))
     return fit
@@ -126,7 +126,7 @@ def _submodels(
         value = objective.value(theta, objective.sums(theta, mechanism))
         return Fit(theta, mechanism, value, [value], False, "")
 
-    with np.errstate(all="ignore"):
+    with quiet():
         if mechanism is not None and objective.tempering:
             theta = fit_mixture(objective, labelled, None, search).theta
             yield point(theta, starts.mechanism_start(objective, theta, mechanism, {}))
@@ -205,7 +205,7 @@ def fit_logistic(
         for tol in [_NEAR_TOL, 1e-16] if newton else [1e-16 if search.exact else search.tol]:
             with one_thread():
                 fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol)
-            with np.errstate(all="ignore"):
+            with quiet():
                 theta, at_maximum = _newton(objective, model, fit.theta)
             if at_maximum:
                 break
@@ -257,7 +257,7 @@ def runs_off(objective: Objective, theta: Array, mechanism: Mechanism | None) ->
     if not _separated(objective, sums.ignorable):
         return False
     larger = _LARGER * theta
-    with np.errstate(all="ignore"):
+    with quiet():
         if mechanism is not None and objective.tempering:
             before, after = (
                 objective.driver_sample(t, mechanism, _CALIBRATION_ROWS).drivers[0] for t in (theta, larger)
@@ -317,7 +317,7 @@ def _best_fit(
     """
     # a mechanism of weight 0 is fitted afterwards, with theta fixed
     fitted = mechanism if objective.tempering else None
-    with one_thread(), np.errstate(all="ignore"):
+    with one_thread(), quiet():
         fits = [
             Fit(theta, start, -np.inf, [], False, "")
             for theta, values in all_starts
@@ -359,7 +359,7 @@ def _with_mechanism(objective: Objective, fit: Fit, mechanism: Mechanism | None)
     """Add a mechanism to a fit, with the other parameters fixed."""
     if mechanism is None:
         return fit
-    with np.errstate(all="ignore"):
+    with quiet():
         start = starts.mechanism_start(objective, fit.theta, mechanism, {})
         return fit._replace(mechanism=fit_mechanism(objective.untempered(), fit.theta, start)[0], sums=None)
 

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
 from marmix.core.arrays import Array, Bools, Ints
-from marmix.core.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX
+from marmix.core.charts import LABEL_MAX
 from marmix.core.frames import Frame
 from marmix.core.gaussian import Gaussians, GaussianScores
 from marmix.core.mechanism import Mechanism
@@ -207,8 +207,6 @@ def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dic
     if model.scales in values:
         shape = model.structure.covariances(chol, frame.unwhitener).shape
         given = _shaped(values, model.scales, shape)
-        if not model.structure.positive(given):
-            raise ValueError(f"init[{model.scales!r}] are not positive definite.")
         chol = model.structure.factor(model.structure.rebase(given, frame.whitener), model.floor)
     return Gaussians(log_pi, mu, chol)
 
@@ -219,13 +217,6 @@ def dof_start(values: dict[str, Any], classes: int) -> Array:
     if dof.shape not in ((), (classes,)) or not (dof >= 1.0).all():
         raise ValueError(f"init['dof'] must be numbers from 1 on, one or {classes} of them; got {values['dof']!r}.")
     return np.broadcast_to(dof, (classes,))
-
-
-def _between(values: dict[str, Any], name: str, upper: float) -> float:
-    value = float(_shaped(values, name, ()))
-    if not 0.0 <= value <= upper:
-        raise ValueError(f"init[{name!r}]={value:g} must lie between 0 and {upper:g}.")
-    return value
 
 
 def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
@@ -251,9 +242,9 @@ def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, valu
             )
         mechanism = replace(mechanism, label=tuple(delta.tolist()))
     if "shape" in values and mechanism.free_shape:
-        mechanism = replace(mechanism, shape=_between(values, "shape", SHAPE_MAX))
+        mechanism = replace(mechanism, shape=float(_shaped(values, "shape", ())))
     if "share" in values and mechanism.free_share:
-        mechanism = replace(mechanism, share=_between(values, "share", SHARE_MAX))
+        mechanism = replace(mechanism, share=float(_shaped(values, "share", ())))
     if "alpha" in values:
         alpha = _shaped(values, "alpha", (len(mechanism.alpha),))
         return replace(mechanism, alpha=tuple(alpha.tolist()))

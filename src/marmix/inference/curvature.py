@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, quiet
 from marmix.core.likelihood import ScoreModel
 from marmix.core.links import hazard, hazard_curvature, odds_against
 from marmix.core.measures import Posterior, measure_curvature, posterior
@@ -271,7 +271,7 @@ def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, c
 def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> Curvature:
     """Sums over rows of the gradient, its derivatives, and the outer products of the rows' gradients."""
     model, parts = objective.model, []
-    with np.errstate(all="ignore"):
+    with quiet():
         for rows in rows_of(objective, theta):
             gradient, hessian = row_terms(rows, model, mechanism, objective.tempering)
             weights = gradient[model.owner] * rows.share * rows.weight
@@ -329,7 +329,7 @@ def expected_outer(
     of a missing label without a mechanism; None conditions on the labels that are missing.
     """
     model, parts = objective.model, []
-    with np.errstate(all="ignore"):
+    with quiet():
         for rows in rows_of(objective, theta):
             tau = rows.posterior.tau
             classes, n = tau.shape

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
-from marmix.core.arrays import AnyArray, Array, Bools, Ints
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet
 from marmix.core.labels import most_voted
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
@@ -149,7 +149,7 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
     size = coordinates.size if fitted.model.has_label_term else coordinates.n_theta
-    low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in coordinates.bounds]).T
+    low, high = coordinates.bounds.T
     values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     X = fitted.X[fitted.z < 0]
@@ -167,7 +167,7 @@ def deltas_of(delta: Mapping[Any, float], classes: AnyArray) -> Array:
     """delta of every class, (K,), from a mapping; zero for classes that it does not name."""
     names = classes.tolist()
     if unknown := [name for name in delta if name not in names]:
-        raise ValueError(f"delta names {unknown[0]!r}, which is not one of the classes {names}.")
+        raise ValueError(f"delta names the class {unknown[0]!r}, but the classes are {names}.")
     values = np.array([float(delta.get(name, 0.0)) for name in names])
     if not (np.abs(values) <= LARGEST_DELTA).all():
         raise ValueError(
@@ -181,7 +181,7 @@ def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: AnyA
     model, frame = fitted.objective.model, fitted.objective.engine.frame
     size = block_rows(model.n_features())
     out = np.empty((len(X), len(fitted.classes)))
-    with np.errstate(all="ignore"):
+    with quiet():
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
             p = posterior(model.scores(theta, frame.enter(X[rows])))

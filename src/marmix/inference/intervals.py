@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
-from marmix.core.arrays import AnyArray, Array, Bools, Ints
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet
 from marmix.core.links import hazard
 from marmix.core.mechanism import Mechanism
 from marmix.engines import block_rows
@@ -183,15 +183,13 @@ def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
     return ImputedLabels(fitted.kept[rows], fitted.classes[label], proba[at], lower[at], upper[at], settled)
 
 
-def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points: int = 100) -> Curve:
+def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float) -> Curve:
     """q against the uncertainty, covariates at their means; with a label term, the mean over the shares of the classes."""
     mechanism = fitted.require_mechanism("the missingness curve")
     if u is None:
         observed = fitted.estimator.uncertainty(fitted.X)
-        u = np.linspace(observed.min(), observed.max(), n_points)
+        u = np.linspace(observed.min(), observed.max(), 100)
     grid = np.atleast_1d(np.asarray(u, dtype=float))
-    if grid.ndim != 1:
-        raise ValueError(f"u must be a number or a list of numbers; got shape {grid.shape}.")
     drivers = np.zeros((len(mechanism.alpha) - 1, len(grid)))
     drivers[0] = grid
     if mechanism.label:
@@ -200,7 +198,7 @@ def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points:
 
     def log_hazard(theta: Any, mechanism: Mechanism | None) -> Array:
         assert mechanism is not None
-        with np.errstate(all="ignore"):
+        with quiet():
             if mechanism.label:
                 return np.log(-np.log1p(-mechanism.missing_proba_of(drivers)))
             return np.log(hazard(mechanism.eta(drivers), mechanism.shape).n + mechanism.extra)

@@ -133,15 +133,13 @@ class Inference(Shown):
         covariance[held], covariance[:, held] = np.nan, np.nan
         return covariance
 
-    def conf_int(self, alpha: float = 0.05, cov_type: str | None = None) -> Array:
+    def conf_int(self, alpha: float = 0.05) -> Array:
         """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones for slopes and shape.
 
         Parameters
         ----------
         alpha : float, default=0.05
             One minus the confidence level.
-        cov_type : {"sandwich", "observed", "expected"} or None, default=None
-            Another type of covariance than that of this object.
 
         Returns
         -------
@@ -149,7 +147,7 @@ class Inference(Shown):
             Lower and upper limits.
         """
         z, values = float(norm.isf(check_level(alpha) / 2.0)), self.params
-        errors = self.bse if cov_type is None else np.sqrt(np.diag(self.cov_params(cov_type)))
+        errors = self.bse
         limits = np.full((len(values), 2), np.nan)
         for i, kind in enumerate(self.fitted.parameters.kinds):
             to, back, slope = SCALES.get(kind, PLAIN)

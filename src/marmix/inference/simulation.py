@@ -31,23 +31,16 @@ def draw_labels(proba: Array, rng: np.random.Generator) -> Ints:
     return (rng.uniform(size=len(proba))[:, None] * steps[:, -1:] > steps[:, :-1]).sum(axis=1)
 
 
-def simulate(
-    estimator: Any, X: AnyArray, rng: np.random.Generator, missing: Array | float | None = None
-) -> tuple[Array, Ints]:
-    """As many rows as X has, drawn from a fitted estimator; labels 0, 1, ..., -1 where missing.
+def simulate(estimator: Any, X: AnyArray, rng: np.random.Generator, missing: Array | float) -> tuple[Array, Ints]:
+    """As many rows as X has, drawn from a fitted estimator; labels 0, 1, ..., -1 with probability `missing`.
 
-    A logistic regression does not model the features: its rows are X. `missing` replaces the mechanism's probabilities
-    of a missing label.
+    A logistic regression does not model the features: its rows are X.
     """
     rows = np.asarray(X, dtype=float)
     if estimator.model_.score_model.joint:
         rows, z = _mixture_rows(estimator.model_, len(rows), rng)
     else:
         z = draw_labels(estimator.predict_proba(rows), rng)
-    if missing is None:
-        missing = estimator.missing_proba(rows)
-        if estimator.model_.has_label_term:
-            missing = estimator.model_.missing_proba_by_class(rows)[z, np.arange(len(rows))]
     return rows, np.where(rng.uniform(size=len(rows)) < missing, -1, z)
 
 
@@ -87,9 +80,3 @@ def refit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return copied.fit(X, z, weight, missing)
-
-
-def with_link(link: str | None) -> dict[str, Any]:
-    """Settings that change the link and drop the settings it would contradict."""
-    settings: dict[str, Any] = {"link": link, "shape": None}
-    return settings if link is not None else settings | {"mcar_share": False, "mechanism_features": None}

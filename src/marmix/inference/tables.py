@@ -103,10 +103,8 @@ class Table:
 
     def frame(self) -> Any:
         """The table as a pandas DataFrame (install pandas for this)."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("a DataFrame needs pandas: pip install pandas, or use as_text() or as_html().") from None
+        import pandas as pd
+
         return pd.DataFrame(self.rows, index=self.index, columns=self.columns)
 
     def __str__(self) -> str:
