@@ -30,15 +30,10 @@ def transformed(estimator: Any, X: Any) -> Any:
 def single_model(estimator: Any, display: str) -> Any:
     """The fitted mixture or logistic regression; other estimators are refused in the name of `display`."""
     model = last_step(estimator)
-    if isinstance(model, MARClassifierCV):
-        raise ValueError(
-            f"{display} shows one fit, and MARClassifierCV averages several: fit MARGaussianMixture or "
-            "MARLogisticRegression by itself."
-        )
     if not isinstance(model, MARClassifier):
         raise TypeError(
-            f"{display} shows a fitted MARGaussianMixture or MARLogisticRegression, or a pipeline that ends in one; got "
-            f"{type(estimator).__name__}."
+            f"{display} shows a single fit, such as MARGaussianMixture, or a pipeline that ends in one; got "
+            f"{type(model).__name__}."
         )
     return model
 

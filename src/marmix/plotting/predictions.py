@@ -12,6 +12,7 @@ larger than one.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -237,6 +238,7 @@ class PredictionDisplay(Display):
         return cls.of(predictions, positive, **options).plot(ax)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClassCurvesDisplay(PredictionDisplay):
     """Base of the displays with one curve for each class against the rest. Not for direct use.
 
@@ -245,10 +247,9 @@ class ClassCurvesDisplay(PredictionDisplay):
 
     axes: ClassVar[tuple[str, str]]
 
-    def __init__(self, *, curves: dict[Any, Any], corrected: bool, note: str = ""):
-        self.curves = curves
-        self.corrected = corrected
-        self.note_ = note
+    curves: dict[Any, Any]
+    corrected: bool
+    note_: str = ""
 
     @classmethod
     def _of(cls, predictions: Predictions, positive: Any, curve: Callable[[int], Any]) -> Self:
@@ -266,7 +267,7 @@ class ClassCurvesDisplay(PredictionDisplay):
         return cls(
             curves=curves,
             corrected=predictions.q is not None,
-            note=f"{predictions.note} {left_out}".strip(),
+            note_=f"{predictions.note} {left_out}".strip(),
         )
 
     @property

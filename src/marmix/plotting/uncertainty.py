@@ -1,19 +1,17 @@
 """`UncertaintyDisplay`: the uncertainty of rows with and without a label."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marmix.core.arrays import AnyArray, Array
-from marmix.core.measures import Measure, Measured, Posterior, as_measure, entropy, posterior
+from marmix.core.measures import Measure, Measured, MeasureLike, Posterior, as_measure, entropy, posterior
 from marmix.plotting.drawing import BLUE, ORANGE, Display, figure_text, legend_below, paper_colour
 from marmix.plotting.fits import last_step, numbered, transformed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-MeasureLike = str | Callable[..., object]
 
 
 def _normalised_entropy(p: Posterior) -> Measured:
