@@ -34,7 +34,7 @@ from marmix.core.frames import Covariates, Frame
 from marmix.core.gaussian import GaussianScores
 from marmix.core.labels import has_votes, known_labels, label_shares, missing_texts_notes, vote_shares
 from marmix.core.likelihood import ScoreModel
-from marmix.core.measures import log_tau
+from marmix.core.measures import MeasureLike, log_tau
 from marmix.core.mechanism import Mechanism
 from marmix.core.model import FittedModel, column_names
 from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, maxima_notes, mechanism_notes
@@ -98,31 +98,20 @@ def _absent(estimator: Any, name: str, reason: str) -> str:
     return f"{type(estimator).__name__!r} object has no attribute {name!r}" + f": {reason}" * bool(reason)
 
 
-class NotKept:
-    """A fitted attribute that may be absent; reading it then raises an error that gives the reason."""
-
-    def __init__(self, reason: str):
-        self.reason = reason
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        if estimator is None:
-            return self
-        raise AttributeError(_absent(estimator, self.name, self.reason if "model_" in vars(estimator) else ""))
-
-
 class FromModel:
-    """A fitted attribute read from the value that the estimator holds; `optional` if that may not have it."""
+    """A fitted attribute read from the value that the estimator holds; `optional` if that may not have it.
+
+    By default one of the parameters of the score model, `FittedModel.values`.
+    """
 
     held, reason = "model_", ""
 
-    def __init__(self, read: str | Callable[[Any], Any], optional: bool = False):
-        self.read, self.optional = attrgetter(read) if isinstance(read, str) else read, optional
+    def __init__(self, read: str | Callable[[Any], Any] | None = None, optional: bool = False):
+        self.read: Any = attrgetter(read) if isinstance(read, str) else read
+        self.optional = optional
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.name, self.read = name, self.read or (lambda model: model.values[name[:-1]])
 
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
@@ -133,6 +122,14 @@ class FromModel:
             if not (self.optional and value is None):
                 return value
         raise AttributeError(_absent(estimator, self.name, self.reason if held else ""))
+
+
+class NotKept(FromModel):
+    """A fitted attribute that may be absent; reading it then raises an error that gives the reason."""
+
+    def __init__(self, reason: str):
+        super().__init__(lambda model: None, optional=True)
+        self.reason = reason
 
 
 def n_columns(held: Any) -> int:
@@ -179,30 +176,30 @@ def _has_link(estimator: "MARClassifier") -> bool:
 class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     """Base class of `MARGaussianMixture`, `MARLogisticRegression` and `MARKernelClassifier`: all but the score model."""
 
-    measure: str | Callable[..., object]
+    measure: MeasureLike
     link: str | None
     _only_squares = False  # whether the fit needs no products of features
     _encodes = True  # whether the fit needs features without missing values and categories
     model_: FittedModel
-    classes_: Any = FromModel("classes")
-    n_features_in_: Any = FromModel(n_columns)
-    feature_names_in_: Any = FromModel(columns_of, optional=True)
-    preparation_: Any = FromModel("preparation")
-    mechanism_: Any = FromModel("mechanism")
-    alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
-    shape_: Any = FromModel(lambda model: getattr(model.mechanism, "shape", None))
-    share_: Any = FromModel(lambda model: getattr(model.mechanism, "share", None))
-    delta_: Any = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
-    mechanism_weight_: Any = FromModel("tempering")
-    loglik_: Any = FromModel("loglik")
-    loglik_ignorable_: Any = FromModel("loglik_ignorable")
-    loglik_missing_: Any = FromModel("loglik_missing")
-    trace_: Any = FromModel("trace")
-    converged_: Any = FromModel("converged")
-    n_iter_: Any = FromModel("n_iter")
-    n_passes_: Any = FromModel("n_passes")
-    notes_: Any = FromModel("sentences")
-    transduction_: Any = NotKept(
+    classes_ = FromModel("classes")
+    n_features_in_ = FromModel(n_columns)
+    feature_names_in_ = FromModel(columns_of, optional=True)
+    preparation_ = FromModel("preparation")
+    mechanism_ = FromModel("mechanism")
+    alpha_ = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
+    shape_ = FromModel(lambda model: getattr(model.mechanism, "shape", None))
+    share_ = FromModel(lambda model: getattr(model.mechanism, "share", None))
+    delta_ = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
+    mechanism_weight_ = FromModel("tempering")
+    loglik_ = FromModel("loglik")
+    loglik_ignorable_ = FromModel("loglik_ignorable")
+    loglik_missing_ = FromModel("loglik_missing")
+    trace_ = FromModel("trace")
+    converged_ = FromModel("converged")
+    n_iter_ = FromModel("n_iter")
+    n_passes_ = FromModel("n_passes")
+    notes_ = FromModel("sentences")
+    transduction_ = NotKept(
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
     )
@@ -486,8 +483,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             The fitted probabilities, whether or not the label of a row is missing.
         """
         check_is_fitted(self)
-        if self.model_.mechanism is None:
-            raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
         return self._map(X, self.model_.missing_proba, out=out)
 
     def uncertainty(self, X: Any) -> Array:

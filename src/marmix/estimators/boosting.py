@@ -16,7 +16,7 @@ from marmix.core.arrays import AnyArray, Array, Ints, on_cluster, on_device
 from marmix.core.files import open_array, release
 from marmix.core.frames import UserAxes
 from marmix.core.labels import label_shares, most_voted
-from marmix.core.measures import entropy, log_tau, posterior
+from marmix.core.measures import MeasureLike, entropy, log_tau, posterior
 from marmix.core.mechanism import Mechanism
 from marmix.core.moments import GroupMoments, group_moments, merged
 from marmix.core.notes import Note
@@ -25,7 +25,7 @@ from marmix.core.workers import available
 from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
 from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
-from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
+from marmix.estimators.validation import check_chosen, check_parameters, feature_columns
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
@@ -43,6 +43,7 @@ _MOST_CODE = 65_535  # of a category
 UNSPREAD = "The intervals of boosted trees include {}."
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARBoostingClassifier(MARClassifier):
     r"""Gradient-boosted trees for partially labelled data whose labels are missing for a reason.
 
@@ -173,58 +174,33 @@ class MARBoostingClassifier(MARClassifier):
     """
 
     _encodes = False
-    n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
-    feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
-    held_out_proba_: Any = NotKept(
+    n_estimators_ = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
+    feature_importances_ = FromModel()
+    held_out_proba_ = NotKept(
         "it is not saved with the model, and not computed if n_estimators and mechanism_weight are given and cv is a number.",
     )
 
-    def __init__(
-        self,
-        *,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = "auto",
-        mechanism_features: Sequence[Any] | None = None,
-        classes: ArrayLike | None = None,
-        n_estimators: int | str = "auto",
-        max_estimators: int = 500,
-        learning_rate: float = 0.2,
-        num_leaves: int = 4,
-        min_child_samples: int = 5,
-        reg_lambda: float = 1.0,
-        colsample_bytree: float = 1.0,
-        colsample_bynode: float = 0.7,
-        extra_trees: bool = True,
-        categorical_features: Any = "from_dtype",
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ):
-        self.link = link
-        self.shape = shape
-        self.measure = measure
-        self.mcar_share = mcar_share
-        self.mechanism_weight = mechanism_weight
-        self.mechanism_features = mechanism_features
-        self.classes = classes
-        self.n_estimators = n_estimators
-        self.max_estimators = max_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.reg_lambda = reg_lambda
-        self.colsample_bytree = colsample_bytree
-        self.colsample_bynode = colsample_bynode
-        self.extra_trees = extra_trees
-        self.categorical_features = categorical_features
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    link: str | None = "logit"
+    shape: float | None = None
+    measure: MeasureLike = "entropy"
+    mcar_share: bool = False
+    mechanism_weight: float | str = "auto"
+    mechanism_features: Sequence[Any] | None = None
+    classes: ArrayLike | None = None
+    n_estimators: int | str = "auto"
+    max_estimators: int = 500
+    learning_rate: float = 0.2
+    num_leaves: int = 4
+    min_child_samples: int = 5
+    reg_lambda: float = 1.0
+    colsample_bytree: float = 1.0
+    colsample_bynode: float = 0.7
+    extra_trees: bool = True
+    categorical_features: Any = "from_dtype"
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -258,8 +234,6 @@ class MARBoostingClassifier(MARClassifier):
         lightgbm = _lightgbm()
         check_parameters(self.get_params())
         check_chosen(self.get_params(), "n_estimators", "mechanism_weight")
-        if self.n_jobs is not None:
-            Rule(Integral, lambda v: v != 0, "None or a whole number other than 0").check("n_jobs", self.n_jobs)
         X = open_array(X)
         training = self._validated(X, y, sample_weight, missing)
         growth = self._growth(lightgbm, training)
@@ -364,7 +338,6 @@ class MARBoostingClassifier(MARClassifier):
             lightgbm=lightgbm,
             params=params,
             X=rows.counted,
-            in_file=rows.in_file,
             rows=LossRows(
                 rows.labels,
                 rows.missing,
@@ -459,7 +432,6 @@ class Growth:
     lightgbm: Any
     params: dict[str, Any]
     X: AnyArray
-    in_file: bool
     rows: LossRows
     n_classes: int
     mechanism: Mechanism | None
@@ -488,11 +460,7 @@ class Growth:
     def data(self, rows: Ints | None = None) -> Any:
         """LightGBM's data set of these rows, by default of all."""
         weight = None if rows is None or self.rows.weight is None else self.rows.weight[rows]
-        X: Any = self.X if rows is None else None
-        if self.in_file:
-            X = _file_sequence(self.lightgbm, self.X, rows)
-        elif rows is not None:
-            X = self.X[rows]
+        X = self.X if rows is None else self.X[rows]
         label = np.zeros(len(self.X)) if rows is None else self.rows.z[rows]
         options = {"categorical_feature": self.categorical, "params": dict(self.params), "free_raw_data": True}
         return self.lightgbm.Dataset(X, label=label, weight=weight, **options)
@@ -644,24 +612,6 @@ def _lightgbm() -> Any:
             f"LightGBM is installed but cannot be loaded ({error}). On macOS it needs OpenMP: brew install libomp."
         ) from None
     return lightgbm
-
-
-def _file_sequence(lightgbm: Any, X: AnyArray, rows: Ints | None) -> Any:
-    """Rows of a memory map that LightGBM reads in blocks."""
-
-    class Blocks(lightgbm.Sequence):
-        batch_size = 2**15
-
-        def __getitem__(self, index: Any) -> AnyArray:
-            part = X[index if rows is None else rows[index]]
-            values = np.array(part, dtype=float)
-            release(part)
-            return values
-
-        def __len__(self) -> int:
-            return len(X) if rows is None else len(rows)
-
-    return Blocks()
 
 
 def _tree_scores(model: TreeScores, trees: Trees, X: AnyArray) -> Array:

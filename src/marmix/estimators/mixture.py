@@ -1,6 +1,7 @@
 """`MARGaussianMixture`: class densities are Gaussian mixtures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from marmix.core.covariance import STRUCTURES, structure
 from marmix.core.gaussian import GaussianScores
+from marmix.core.measures import MeasureLike
 from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
 from marmix.estimators.validation import check_init, check_parameters, component_counts
@@ -19,6 +21,7 @@ from marmix.fitting.restarts import Search, fit_mixture, silent
 _SINGULAR_TOL = 1e-4
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARGaussianMixture(MARClassifier):
     r"""Gaussian mixture classifier for partially labelled data whose labels are missing for a reason.
 
@@ -178,54 +181,31 @@ class MARGaussianMixture(MARClassifier):
     0.84
     """
 
-    weights_: Any = FromModel(lambda model: model.values["weights"])
-    means_: Any = FromModel(lambda model: model.values["means"])
-    covariances_: Any = FromModel(lambda model: model.values["covariances"])
-    class_prior_: Any = FromModel(lambda model: model.values["class_prior"])
-    component_classes_: Any = FromModel(lambda model: model.classes[model.score_model.owner])
+    weights_ = FromModel()
+    means_ = FromModel()
+    covariances_ = FromModel()
+    class_prior_ = FromModel()
+    component_classes_ = FromModel(lambda model: model.classes[model.score_model.owner])
 
-    def __init__(
-        self,
-        *,
-        covariance_type: str = "tied",
-        n_components: int | Mapping[Any, int] = 1,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = 1.0,
-        mechanism_features: Sequence[Any] | None = None,
-        delta: Mapping[Any, float] | str | None = None,
-        classes: ArrayLike | None = None,
-        solver: str = "lbfgs",
-        init: str | Mapping[str, Any] = "labelled",
-        n_init: int | str = "auto",
-        warm_start: bool = False,
-        reg_covar: float = 1e-6,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.covariance_type = covariance_type
-        self.n_components = n_components
-        self.link = link
-        self.shape = shape
-        self.measure = measure
-        self.mcar_share = mcar_share
-        self.mechanism_weight = mechanism_weight
-        self.mechanism_features = mechanism_features
-        self.delta = delta
-        self.classes = classes
-        self.solver = solver
-        self.init = init
-        self.n_init = n_init
-        self.warm_start = warm_start
-        self.reg_covar = reg_covar
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    covariance_type: str = "tied"
+    n_components: int | Mapping[Any, int] = 1
+    link: str | None = "logit"
+    shape: float | None = None
+    measure: MeasureLike = "entropy"
+    mcar_share: bool = False
+    mechanism_weight: float | str = 1.0
+    mechanism_features: Sequence[Any] | None = None
+    delta: Mapping[Any, float] | str | None = None
+    classes: ArrayLike | None = None
+    solver: str = "lbfgs"
+    init: str | Mapping[str, Any] = "labelled"
+    n_init: int | str = "auto"
+    warm_start: bool = False
+    reg_covar: float = 1e-6
+    max_iter: int = 1000
+    tol: float = 1e-8
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARGaussianMixture":
         """Fit the classes and the mechanism.

@@ -1,10 +1,8 @@
 """`MARStudentMixture`: class densities are Student-t mixtures, whose tails may be heavy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
-
-from numpy.typing import ArrayLike
 
 from marmix.core.covariance import structure
 from marmix.core.notes import Note, tail_notes
@@ -15,6 +13,7 @@ from marmix.estimators.validation import Rule, check_init, check_parameters
 from marmix.fitting.restarts import fit_student
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARStudentMixture(MARGaussianMixture):
     r"""Student-t mixture classifier for partially labelled data whose labels are missing for a reason.
 
@@ -79,55 +78,10 @@ class MARStudentMixture(MARGaussianMixture):
     True
     """
 
-    dof_: Any = FromModel(lambda model: model.values["dof"])
-    scales_: Any = FromModel(lambda model: model.values["scales"])
+    dof_ = FromModel()
+    scales_ = FromModel()
 
-    def __init__(
-        self,
-        *,
-        dof: str | float = "common",
-        covariance_type: str = "tied",
-        n_components: int | Mapping[Any, int] = 1,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = 1.0,
-        mechanism_features: Sequence[Any] | None = None,
-        delta: Mapping[Any, float] | str | None = None,
-        classes: ArrayLike | None = None,
-        solver: str = "lbfgs",
-        init: str | Mapping[str, Any] = "labelled",
-        n_init: int | str = "auto",
-        warm_start: bool = False,
-        reg_covar: float = 1e-6,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        super().__init__(
-            covariance_type=covariance_type,
-            n_components=n_components,
-            link=link,
-            shape=shape,
-            measure=measure,
-            mcar_share=mcar_share,
-            mechanism_weight=mechanism_weight,
-            mechanism_features=mechanism_features,
-            delta=delta,
-            classes=classes,
-            solver=solver,
-            init=init,
-            n_init=n_init,
-            warm_start=warm_start,
-            reg_covar=reg_covar,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.dof = dof
+    dof: str | float = "common"
 
     _search = staticmethod(fit_student)
 
