@@ -274,11 +274,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return weight
 
     def _starting_values(self, training: Training, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The user's starting values, with alpha in the axes of the standardised covariates."""
-        if "alpha" in values and training.covariates.columns:
-            alpha = np.array(values["alpha"])
-            if alpha.shape == (2 + len(training.covariates.columns),) and alpha.dtype.kind in "if":
-                return dict(values) | {"alpha": training.covariates.alpha_from_user(alpha)}
+        """Values of the previous fit, with alpha in the axes of the standardised covariates."""
+        columns = training.covariates.columns
+        if columns and len(values.get("alpha", ())) == 2 + len(columns):
+            return dict(values) | {"alpha": training.covariates.alpha_from_user(values["alpha"])}
         return dict(values)
 
     def _previous_mechanism(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from marmix.core.gaussian import GaussianScores
 from marmix.core.measures import MeasureLike
 from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
-from marmix.estimators.validation import check_init, check_parameters, component_counts
+from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
 
@@ -79,16 +79,15 @@ class MARGaussianMixture(MARClassifier):
     solver : {"lbfgs", "ecm"}, default="lbfgs"
         Both reach the same maximum; "lbfgs" needs far fewer passes over the data. "ecm" is the paper's algorithm, which
         increases the likelihood in every step.
-    init : {"labelled", "kmeans"} or dict, default="labelled"
-        Starting values: moments of the labelled rows, with covariances shrunk towards the pooled one; k-means on all rows, with
-        clusters matched to the labels (the paper's choice); or a dict with any of "weights", "means", "covariances", "alpha",
-        "delta", "shape", "share", in the form of the fitted attributes.
+    init : {"labelled", "kmeans"}, default="labelled"
+        Starting values: moments of the labelled rows, with covariances shrunk towards the pooled one; or k-means on all
+        rows, with clusters matched to the labels (the paper's choice).
     n_init : int or "auto", default="auto"
         Number of starts, of which the best maximum is kept; starts after the first are perturbed at random. The likelihood can
         have several maxima if labels are few: "auto" makes 16 starts if there are fewer than two labels per parameter (and at
         most 500 parameters), gives up the worse half of them twice after a few iterations, and follows four to the end;
         otherwise one start, unless ``init="kmeans"``, which is then tried beside the labelled rows. If the maxima differ,
-        `notes_` says by how much. Starting values that are given (`init`, `warm_start`) are the only start of "auto".
+        `notes_` says by how much. A warm start is the only start of "auto".
     warm_start : bool, default=False
         Start from the previous fit of this estimator.
     reg_covar : float, default=1e-6
@@ -198,7 +197,7 @@ class MARGaussianMixture(MARClassifier):
     delta: Mapping[Any, float] | str | None = None
     classes: ArrayLike | None = None
     solver: str = "lbfgs"
-    init: str | Mapping[str, Any] = "labelled"
+    init: str = "labelled"
     n_init: int | str = "auto"
     warm_start: bool = False
     reg_covar: float = 1e-6
@@ -233,8 +232,6 @@ class MARGaussianMixture(MARClassifier):
         training = self._validated(X, y, sample_weight, missing)
         counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
-        if not values and isinstance(self.init, Mapping):
-            values = dict(self.init)
         starts.check_columns(training.mean, training.covariance, training.names)
         dense = not self._only_squares
         dependent = starts.dependent_columns(training.covariance) if dense else []
@@ -263,7 +260,6 @@ class MARGaussianMixture(MARClassifier):
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters that cannot be used."""
         check_parameters(vars(self))
-        check_init(self.init, "covariances")
 
     @property
     def _only_squares(self) -> bool:  # type: ignore[override]

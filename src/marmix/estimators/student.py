@@ -9,7 +9,7 @@ from marmix.core.notes import Note, tail_notes
 from marmix.core.student import DOFS, TAIL_MAX, TAIL_MIN, StudentScores
 from marmix.estimators.base import FromModel
 from marmix.estimators.mixture import MARGaussianMixture
-from marmix.estimators.validation import Rule, check_init, check_parameters
+from marmix.estimators.validation import Rule, check_parameters
 from marmix.fitting.restarts import fit_student
 
 
@@ -39,9 +39,8 @@ class MARStudentMixture(MARGaussianMixture):
         As in `MARGaussianMixture`.
     solver : {"lbfgs"}, default="lbfgs"
         "ecm" is for Gaussian mixtures only.
-    init : {"labelled", "kmeans"} or dict, default="labelled"
-        Starting values of the Gaussian mixture that is fitted first, as in `MARGaussianMixture`; a dict has "scales" instead of
-        "covariances", and may have "dof".
+    init : {"labelled", "kmeans"}, default="labelled"
+        Starting values of the Gaussian mixture that is fitted first, as in `MARGaussianMixture`.
     n_init, warm_start, reg_covar, max_iter, tol, random_state, verbose
         As in `MARGaussianMixture`.
 
@@ -87,7 +86,6 @@ class MARStudentMixture(MARGaussianMixture):
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params())
-        check_init(self.init, "scales", ("dof",))
         if self.dof not in DOFS:
             Rule(Real, lambda v: v >= 1, "'common', 'by_class' or a number from 1 on").check("dof", self.dof)
         if self.solver == "ecm":

@@ -16,7 +16,6 @@ MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
 _MOST_SINGULAR = 500
 # Number of features above which squares and products are too many.
 _MOST_SQUARED = 100
-STARTS = ("labelled", "kmeans")
 
 
 class Rule(NamedTuple):
@@ -59,6 +58,7 @@ _RULES: dict[str, Rule] = {
 _CHOICES: dict[str, Sequence[Any]] = {
     "covariance_type": tuple(STRUCTURES),
     "solver": tuple(SOLVERS),
+    "init": ("labelled", "kmeans"),
     "degree": (1, 2),
 }
 
@@ -82,16 +82,6 @@ def check_parameters(params: Mapping[str, Any], rules: Mapping[str, Rule] = Mapp
         Mechanism.from_link(params["link"], params["shape"], params["measure"], params["mcar_share"])
     if params.get("delta") is not None:
         _check_delta(params)
-
-
-def check_init(init: Any, scales: str, more: Sequence[str] = ()) -> None:
-    """Raise ValueError for starts of mixtures that cannot be used; `scales` is the name of their covariances."""
-    names = ("weights", "means", scales, *more, "alpha", "delta", "shape", "share")
-    if not isinstance(init, Mapping):
-        if not isinstance(init, str) or init not in STARTS:
-            raise ValueError(f"init={init!r} is not one of 'labelled', 'kmeans' or a dict of starting values.")
-    elif unknown := [key for key in init if key not in names]:
-        raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(names)}.")
 
 
 def check_chosen(params: Mapping[str, Any], *names: str) -> None:

@@ -49,7 +49,7 @@ class Search(NamedTuple):
     """Options of the search for the maximum."""
 
     rng: np.random.RandomState
-    values: dict[str, Any]  # user's starting values by name, for the first start
+    values: dict[str, Any]  # of the previous fit, for the first start of a warm start
     solver: str = "lbfgs"  # a key of `SOLVERS`
     n_init: int | str = 1  # number of starts; all but the first are perturbed. "auto": several if labels are few
     max_iter: int = 1000
@@ -162,7 +162,7 @@ def fit_student(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     values = _values_of(fit.mechanism)
     all_starts: list[tuple[Students, dict[str, Any]]] = [(model.with_tail(fit.theta, tail), values) for tail in tails]
     if "dof" in search.values and model.n_tails:
-        tail = 1.0 / starts.dof_start(search.values, model.n_classes)[model.owner]
+        tail = 1.0 / search.values["dof"][model.owner]
         if model.dof == "common":
             tail = tail.mean()
         theta = _mixture_start(gaussian, labelled, search, perturbed=False)
@@ -375,17 +375,13 @@ def _closed_form(objective: Objective, model: GaussianScores, labelled: GroupMom
 def _mixture_start(objective: Objective, labelled: GroupMoments, search: Search, perturbed: bool) -> Gaussians:
     engine, rng = objective.engine, search.rng
     model: GaussianScores = objective.model  # type: ignore[assignment]
+    if "means" in search.values:
+        return starts.previous_start(model, engine.frame, search.values)
     if search.kmeans:
-        theta = starts.kmeans_start(engine, model, rng)
-    else:
-        single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
-        theta = starts.labelled_start(single, engine.frame, labelled, rng if perturbed else None)
-        if not model.single and {"weights", "means", model.scales} <= set(search.values):
-            chol = theta.chol[model.owner] if model.structure.by_component else theta.chol
-            theta = Gaussians(theta.log_pi[model.owner], theta.mu[model.owner], chol)
-        elif not model.single:
-            theta = starts.split_start(engine, model, single, theta, rng, search.classes)
-    return starts.user_start(model, engine.frame, theta, search.values)
+        return starts.kmeans_start(engine, model, rng)
+    single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
+    theta = starts.labelled_start(single, engine.frame, labelled, rng if perturbed else None)
+    return theta if model.single else starts.split_start(engine, model, single, theta, rng, search.classes)
 
 
 def _mechanism_starts(
