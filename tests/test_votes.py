@@ -57,7 +57,6 @@ WITH_PARAMETERS = pytest.mark.parametrize(
     "estimator",
     [
         *(ESTIMATORS[name] for name in ("mixture", "two components", "student")),
-        MARGaussianMixture(delta={1: 0.7}),
         MARLogisticRegression(C=np.inf),
     ],
 )

@@ -288,34 +288,19 @@ def copies_excess(
 ) -> Array:
     """How much the outer products of copies exceed those of their rows, summed, in (W, kappa).
 
-    A row with shares r of votes is K copies of weight r_k. With their scores g_k the excess of the row is
-
-        sum_k r_k g_k g_k' - (sum_k r_k g_k)(sum_k r_k g_k)' .
-
-    Without a label term they differ in the label alone: this is ``diag(r) - r r'`` in the scores of the classes. X are rows
-    (n, d) in the user's axes, with shares (K, n) and weights.
+    A row with shares r of votes is K copies of weight r_k, whose scores differ in the label alone: the excess of the row is
+    ``diag(r) - r r'`` in the scores of the classes. X are rows (n, d) in the user's axes, with shares (K, n) and weights.
     """
-    model, engine = objective.model, objective.engine
+    model = objective.model
     classes, size = len(shares), len(shares) + size_of_mechanism(mechanism)
     total: Any = 0.0
     for part in slices(len(X), block_rows(2 * model.n_features() + len(model.owner) ** 2)):
-        scores, share, slopes, _ = model.derivatives(theta, engine.frame.enter(X[part]))
-        n, r = scores.shape[1], shares[:, part]
+        scores, share, slopes, _ = model.derivatives(theta, objective.engine.frame.enter(X[part]))
+        n = scores.shape[1]
         share = np.ones((len(model.owner), n)) if share is None else share
-        v = engine.covariates.enter(X[part])
-        rows = RowBlock(slopes, posterior(scores), share, [0] * (classes + 1), weight[part], v)
+        rows = RowBlock(slopes, posterior(scores), share, [0] * (classes + 1), weight[part], None)
         outer = np.zeros((size, size, n))
-        if mechanism is None or not mechanism.label:
-            outer[:classes, :classes] = _spread(r)
-        else:
-            mean = np.zeros((size, n))
-            for k in range(classes):
-                g = -hazard_rows(mechanism, rows, with_curvature=False, of_class=k).gradient
-                g[:classes] *= objective.tempering
-                g[k] += 1.0
-                mean += r[k] * g
-                outer += r[k] * g[:, None] * g[None, :]
-            outer -= mean[:, None] * mean[None, :]
+        outer[:classes, :classes] = _spread(shares[:, part])
         total = total + summed(rows, model, np.empty((0, n)), outer, complete=False)
     return np.asarray(total)
 

@@ -116,6 +116,8 @@ class Fitted:
         excess = None
         if self.copied:
             assert self.shares is not None
+            if self.mechanism is not None:
+                self.mechanism.require_no_label_term("inference from votes")
             first, row = self.distinct
             shares = self.shares[self.kept[first]]
             divided = np.flatnonzero(shares.max(axis=1) < 1.0)

@@ -184,23 +184,19 @@ def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
 
 
 def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float) -> Curve:
-    """q against the uncertainty, covariates at their means; with a label term, the mean over the shares of the classes."""
+    """q against the uncertainty, covariates at their means."""
     mechanism = fitted.require_mechanism("the missingness curve")
+    mechanism.require_no_label_term("the missingness curve")
     if u is None:
         observed = fitted.estimator.uncertainty(fitted.X)
         u = np.linspace(observed.min(), observed.max(), 100)
     grid = np.atleast_1d(np.asarray(u, dtype=float))
     drivers = np.zeros((len(mechanism.alpha) - 1, len(grid)))
     drivers[0] = grid
-    if mechanism.label:
-        shares = fitted.row_weights @ fitted.estimator.predict_proba(fitted.X) / fitted.row_weights.sum()
-        drivers = np.vstack([drivers, np.repeat(np.log(shares)[:, None], len(grid), axis=1)])
 
     def log_hazard(theta: Any, mechanism: Mechanism | None) -> Array:
         assert mechanism is not None
         with quiet():
-            if mechanism.label:
-                return np.log(-np.log1p(-mechanism.missing_proba_of(drivers)))
             return np.log(hazard(mechanism.eta(drivers), mechanism.shape).n + mechanism.extra)
 
     level = log_hazard(fitted.theta, fitted.mechanism)
