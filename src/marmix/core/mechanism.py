@@ -476,8 +476,7 @@ class Mechanism:
         by_class = proba * slope * w[labelled:]
         given_slope = -h.slope * w[known]
         eta_slope = xp.concat([given_slope, xp.sum(by_class, axis=0)])
-        parts = [xp.reshape(total(eta_slope), (1,))]
-        parts.append(xp.reshape(along_rows(slopes, eta_slope[None, :]), (slopes.shape[0],)))
+        parts = [_by_alpha(slopes, eta_slope)]
         if self.free_label:
             parts.append((total(given * given_slope, axis=1) + total(by_class, axis=1))[1:])
         hazard_slope = proba * against * w[labelled:]
@@ -505,12 +504,9 @@ class Mechanism:
         return value, hazard_slope, eta_slope, h
 
     def _score(self, drivers: Array, hazard_slope: Array, eta_slope: Array, h: Hazard) -> tuple[Array, float, float]:
-        xp = namespace(eta_slope)
-        slopes = along_rows(drivers, eta_slope[None, :])
-        alpha = xp.concat([xp.reshape(total(eta_slope), (1,)), xp.reshape(slopes, (drivers.shape[0],))])
         shape = 0.0 if h.shape_slope is None else total(hazard_slope * h.shape_slope)
         share = total(hazard_slope) / (1.0 - self.share) if self.free_share else 0.0
-        return alpha, shape, share
+        return _by_alpha(drivers, eta_slope), shape, share
 
     def starting(self, rate: float) -> "Mechanism":
         """The mechanism with slope zero and this rate of missing labels."""
@@ -598,6 +594,13 @@ class Mechanism:
                 return moved
             step = 0.5 * step
         return self
+
+
+def _by_alpha(drivers: Array, eta_slope: Array) -> Array:
+    """The score in alpha from the slopes of rows in eta."""
+    xp = namespace(eta_slope)
+    slopes = along_rows(drivers, eta_slope[None, :])
+    return xp.concat([xp.reshape(total(eta_slope), (1,)), xp.reshape(slopes, (drivers.shape[0],))])
 
 
 def drivers_of(u: Array, covariates: Array | None) -> Array:
