@@ -39,6 +39,7 @@ LABEL, NOTE = f"{PREFIX}label", f"{PREFIX}note"  # columns of the download
 KEYS = "123456789qwertyiopasdfghjklzxcvbm"  # of the classes; 0, u and n do something else
 ROW = f"{PREFIX}row"  # the column of the sheet and of the page's download that says which row a label is of
 ROWS = 30  # drawn by default
+TASKS = {None: (), "prodigy": ("-tasks.jsonl",), "label-studio": ("-tasks.json", "-tasks.xml")}  # files of a labelling tool
 _SHOWN = 60  # features on the page
 _CROWD = 10  # uncertain rows of which one is asked for, to have different ones
 _NONE_LEFT = "every row has a label, or is drawn already."
@@ -147,8 +148,7 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
         if not len(plan.pending):
             raise ValueError(_NONE_LEFT)
         places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
-    tasks = {None: (), "prodigy": ("-tasks.jsonl",), "label-studio": ("-tasks.json", "-tasks.xml")}[request.tool]
-    files = tuple(f"{name}{kind}" for kind in (".json", ".csv", ".html", *tasks))
+    files = tuple(f"{name}{kind}" for kind in (".json", ".csv", ".html", *TASKS[request.tool]))
     advice = "record their labels with --labels, or --force to replace {}"
     with new_files(request.results, files, force=request.force or answered, advice=advice) as part:
         if isinstance(plan, Audit):

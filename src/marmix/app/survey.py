@@ -455,6 +455,9 @@ def survey(table: Table, options: Options) -> Plan:
     """Find out what the columns of a table are, and prepare its rows."""
     table, source = own_columns(table, options.label, options.votes, options.shares)
     features, meant = options.columns(table), {*(options.features or ()), *options.keep}
+    if table.path.suffix in (".json", ".jsonl"):  # other answers of annotators would be features of a next fit
+        others = {*table.index} - {*features, *options.label_columns, options.id}
+        table = replace(table, data=table.data.drop_columns([*others]))
     columns = _preparation(options, features).examine(table.data)
     labels, notes = _labels(table, options), []
     if single := labels.single():
