@@ -250,6 +250,9 @@ class Audit:
         self._labels = np.empty((0, proba.shape[1]))
         self.extend(n)
 
+    def __repr__(self) -> str:
+        return f"Audit of {len(self._missing):,} imputed labels: {len(self._drawn):,} rows drawn, {len(self._labels):,} answered"
+
     @property
     def rows(self) -> Places:
         """Positions in X of the rows to label, in order."""
