@@ -1,7 +1,7 @@
 """The pictures and the printed output of the README, and the sample report, made from real data.
 
     python docs/pictures.py claims      docs/claims.png: what labelled rows claim, what biopsies say, what marmix says
-    python docs/pictures.py report      docs/sample_report.html, the report of `marmix demo`, and docs/audit.png, its labelling page
+    python docs/pictures.py report      docs/sample_report.html and docs/audit.png: report and labelling page of `marmix demo`
     python docs/pictures.py readme      the output below the code in README.md
 
 Needs the extra `cli`, and pandas for the README; the picture of the labelling page also needs playwright and Chromium (the extra

@@ -176,6 +176,6 @@ class ClassShares(_MissingLabelsCheck):
             return None
         return (
             f"Class {str(rows.classes[k])!r} has {given[k]:.0%} of the labels and {other[k]:.0%} of the predictions for rows "
-            "without a label. If labels are missing because of the class, only rows that chance draws and a person labels can tell "
-            "how good the predictions are: marmix.Audit."
+            "without a label. If labels are missing because of the class, only an audit can tell how good predictions are: "
+            "marmix.Audit."
         )

@@ -39,7 +39,11 @@ LABEL, NOTE = f"{PREFIX}label", f"{PREFIX}note"  # columns of the download
 KEYS = "123456789qwertyiopasdfghjklzxcvbm"  # of the classes; 0, u and n do something else
 ROW = f"{PREFIX}row"  # the column of the sheet and of the page's download that says which row a label is of
 ROWS = 30  # drawn by default
-TASKS = {None: (), "prodigy": ("-tasks.jsonl",), "label-studio": ("-tasks.json", "-tasks.xml")}  # files of a labelling tool
+TASKS = {
+    None: (),
+    "prodigy": ("-tasks.jsonl",),
+    "label-studio": ("-tasks.json", "-tasks.xml"),
+}  # files of a labelling tool
 _SHOWN = 60  # features on the page
 _CROWD = 10  # uncertain rows of which one is asked for, to have different ones
 _NONE_LEFT = "every row has a label, or is drawn already."

@@ -464,7 +464,9 @@ class Audit:
             and np.allclose(plan["probabilities"], audit._proba[audit._drawn], rtol=0.0, atol=1e-6)
         )
         if not same:
-            raise ValueError(f"{path} is the plan of an audit of other rows or of another fit: remove it to begin a new one.")
+            raise ValueError(
+                f"{path} is the plan of an audit of other rows or of another fit: remove it to begin a new one."
+            )
         return audit
 
     @property

@@ -31,7 +31,9 @@ class Described:
             urls = dict(text.split(", ", 1) for text in metadata("marmix").get_all("Project-URL", []))
         except PackageNotFoundError:
             return ""
-        return f"{urls['Documentation']}/api/generated/marmix.{{estimator_name}}.html" if "Documentation" in urls else ""
+        return (
+            f"{urls['Documentation']}/api/generated/marmix.{{estimator_name}}.html" if "Documentation" in urls else ""
+        )
 
     def summary(self) -> Table:
         """Table of the data, the model and the estimates; print it, or display it in a notebook.
