@@ -244,25 +244,9 @@ def labelling_page(
 ) -> str:
     """A page that shows rows one after the other, and takes a label, or "can't tell", for each by a key.
 
-    It works offline and has no server: answers are kept in the browser, and downloaded as audit-labels.csv. What was imputed is
-    not in it.
-
-    Parameters
-    ----------
-    plan : str
-        Under which the browser keeps the answers.
-    ids : name and values
-        The column that says which row a line of the download is.
-    classes : sequence of str
-        Their names as in the file.
-    columns : sequence of pairs
-        Name and kind, which is "text", "image" (cells are addresses) or "feature".
-    cells : sequence of rows
-        Texts, as in the file.
-    widths : sequence of float
-        Half width of the interval after 1, 2, ... rows; see `Audit.half_widths`. None by default.
-    title, command : str
-        What the page is called, and what takes the download.
+    It works offline and has no server: answers are kept in the browser under the name `plan`, and downloaded as audit-labels.csv,
+    in which the column named by `ids` says which row a line is of. What was imputed is not in it. `columns` have a name and a
+    kind: "text", "image" (cells are addresses) or "feature"; `widths` are those of `Audit.half_widths`.
     """
     from markupsafe import Markup
 
