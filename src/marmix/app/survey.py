@@ -480,7 +480,9 @@ def survey(table: Table, options: Options) -> Plan:
     kept = {name: column for name, column in columns.items() if name not in unused}
     if all(column.entry is None for column in kept.values()):
         why = " ".join([*notes, *(note for column in columns.values() for note in column.notes[-1:])])
-        raise ValueError(f"no column would be left as a feature: name some with --features or --keep. {why}".rstrip())
+        raise ValueError(
+            f"no column would be left as a feature: name some with --features or --keep, or --join a file. {why}".rstrip()
+        )
     preparation = _preparation(options, list(kept)).fit_columns(kept)
     del columns, kept
     rows = rows_of(table, preparation, labels)
