@@ -124,10 +124,9 @@ class HardRows(_MissingLabelsCheck):
 
     def _found(self, rows: _Rows) -> str | None:
         missing, mechanism = rows.z < 0, rows.mechanism()
-        q, u, rate = mechanism.missing_proba(rows.scores), mechanism.uncertainty(rows.scores), missing.mean()
-        gain = np.log(np.where(missing, q, 1.0 - q)).sum() - len(q) * (
-            rate * np.log(rate) + (1.0 - rate) * np.log(1.0 - rate)
-        )
+        q, u = mechanism.missing_proba(rows.scores), mechanism.uncertainty(rows.scores)
+        constant = np.where(missing, missing.mean(), 1.0 - missing.mean())
+        gain = np.log(np.where(missing, q, 1.0 - q) / constant).sum()
         if mechanism.alpha[1] <= 0.0 or chi2.sf(2.0 * gain, 1) >= _LEVEL:
             return None
         easy, hard = q[u <= np.quantile(u, 0.1)].mean(), q[u >= np.quantile(u, 0.9)].mean()

@@ -304,9 +304,11 @@ def run_audit(options: argparse.Namespace) -> int:
     if request.labels is None:
         n, name = audit.draw_file(request, Progress(options.quiet))
         if not options.quiet:
-            kinds, download = audit.TASKS[request.tool], "export.json" if request.tool else "audit-labels.csv"
-            file, tasks = options.results / name, "".join(f", or import {name}{kind}" for kind in kinds[:1])
-            labels = audit.command(options.results, "--labels", download)
+            file, tasks = (
+                options.results / name,
+                "".join(f", or import {name}{kind}" for kind in audit.TASKS[request.tool][:1]),
+            )
+            labels = audit.command(options.results, "--labels", "export.json" if tasks else "audit-labels.csv")
             print(f"{n:,} rows wait for a label: open {file}.html, or fill in {name}.csv{tasks}. Then: {labels}")
         return 0
     done = audit.record_file(request, Progress(options.quiet))
