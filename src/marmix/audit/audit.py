@@ -465,7 +465,7 @@ class Audit:
         )
         if not same:
             raise ValueError(
-                f"{path} is the plan of an audit of other rows or of another fit: remove it to begin a new one."
+                f"{path} is the plan of an audit of other rows or of another fit: delete it to draw again."
             )
         return audit
 
