@@ -14,12 +14,7 @@ from marmix.selection.candidates import default_candidates, default_rivals, fit_
 from marmix.selection.comparison import Gain
 from marmix.selection.held_out import whole_row_folds
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings(
-        "ignore:Labels are not missing more often:UserWarning"
-    ),  # the note of labels missing at random
-]
+pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 SMALL = {
     "on": MARLogisticRegression(link="logit"),
     "off": MARLogisticRegression(link=None),
