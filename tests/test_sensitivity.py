@@ -8,10 +8,7 @@ from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.evaluation.prior import tilted
 from marmix.inference.sensitivity import DELTAS, Sweep, calibration_draws, pattern_mixture, sensitivity, swept
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:Labels are not missing more often"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 
 
 def rows(n=300, K=2, seed=0):

@@ -250,6 +250,9 @@ class Audit:
         self._labels = np.empty((0, proba.shape[1]))
         self.extend(n)
 
+    def __repr__(self) -> str:
+        return f"Audit of {len(self._missing):,} imputed labels: {len(self._drawn):,} rows drawn, {len(self._labels):,} answered"
+
     @property
     def rows(self) -> Places:
         """Positions in X of the rows to label, in order."""
@@ -461,7 +464,9 @@ class Audit:
             and np.allclose(plan["probabilities"], audit._proba[audit._drawn], rtol=0.0, atol=1e-6)
         )
         if not same:
-            raise ValueError(f"{path} is the plan of an audit of other rows or of another fit.")
+            raise ValueError(
+                f"{path} is the plan of an audit of other rows or of another fit: delete it to draw again."
+            )
         return audit
 
     @property

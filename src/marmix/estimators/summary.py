@@ -1,5 +1,6 @@
 """Summaries of fitted classifiers."""
 
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,20 @@ _CLEAR = 0.99  # posterior of an easy row
 
 
 class Described:
-    """Mixin that adds `summary()`."""
+    """Mixin that adds `summary()`, and to scikit-learn's HTML representation a link to the documentation."""
+
+    _doc_link_module = "marmix"
+
+    @property
+    def _doc_link_template(self) -> str:
+        """The address of the page, if the package has the project URL `Documentation`."""
+        try:
+            urls = dict(text.split(", ", 1) for text in metadata("marmix").get_all("Project-URL", []))
+        except PackageNotFoundError:
+            return ""
+        return (
+            f"{urls['Documentation']}/api/generated/marmix.{{estimator_name}}.html" if "Documentation" in urls else ""
+        )
 
     def summary(self) -> Table:
         """Table of the data, the model and the estimates; print it, or display it in a notebook.
