@@ -37,7 +37,9 @@ GOOD = Grounds(
     [
         ({}, NOT_VERIFIED, "8 (4 to 14) of the 100"),
         ({}, NOT_VERIFIED, "3 to 25"),
-        ({"given": {"elm": 80.0, "oak": 20.0}}, NOT_VERIFIED, "80 % of the given and 45 %"),
+        ({"given": {"elm": 80.0, "oak": 20.0}}, NOT_VERIFIED, "80 % of the given labels are 'elm', and 45"),
+        ({"classes": np.array([[0.25, 0.75]])}, NOT_VERIFIED, "50 % of the given labels are 'elm', and 25 to 45 %"),
+        ({"given": {"elm": 19.0, "oak": 19.0}}, NOT_VERIFIED, "2 classes have fewer than 20 labels"),
         ({"given": {"elm": 50.0, "oak": 19.0}}, NOT_VERIFIED, "19 rows are labelled 'oak'"),
         ({"given": {"elm": 50.0, "oak": 4.0}}, DO_NOT_USE, "Only 4 rows are labelled 'oak'"),
         ({"scored": False}, DO_NOT_USE, "single labelled row"),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
+from marmix.core.arrays import Array
 from marmix.evaluation.joint import JointTable, Range
 
 VERIFIED, NOT_VERIFIED, DO_NOT_USE = STATES = ("verified", "not verified", "do not use")
@@ -86,13 +87,18 @@ class Grounds(NamedTuple):
     no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
     accept: float = ACCEPT
+    classes: Array | None = None  # shares of the classes among the unlabelled rows, in draws
 
     def with_table(self, table: JointTable) -> "Grounds":
         """These grounds with the numbers of wrong labels in a table."""
         of_class = table.confusion().sum(axis=1)
-        k = int(of_class.argmax())
+        k, draws = int(of_class.argmax()), table.tables[1:, 1].sum(axis=2)
         return self._replace(
-            wrong=table.wrong(), hidden=table.hidden(), frequent=[*self.imputed][k], most=float(of_class[k])
+            wrong=table.wrong(),
+            hidden=table.hidden(),
+            classes=draws / draws.sum(axis=1, keepdims=True),
+            frequent=[*self.imputed][k],
+            most=float(of_class[k]),
         )
 
 
@@ -115,9 +121,8 @@ def verdict(it: Grounds) -> Verdict:
         reasons.append(
             f"Even at best, more than the {percent(it.accept)} that you accept are wrong; an audit also corrects labels."
         )
-    name, fewest = _fewest(it)
-    if TOO_FEW <= fewest < FEW:
-        reasons.append(f"Only {fewest:,.0f} rows are labelled {name!r}: every number here is uncertain.")
+    if (few := _scarce(it, FEW)) and not _scarce(it, TOO_FEW):
+        reasons.append(f"{few}: every number here is uncertain.")
     if it.no_chance > NO_CHANCE:
         reasons.append(
             f"{100.0 * it.no_chance:.0f} % of the rows have hardly a chance of a label: nothing checks what is imputed there."
@@ -216,30 +221,33 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.3g} %"
 
 
-def _fewest(it: Grounds) -> tuple[str, float]:
-    """The class with the fewest labels, and how many these are."""
-    return min(it.given.items(), key=lambda item: item[1])
+def _scarce(it: Grounds, enough: int) -> str:
+    """The start of a sentence if classes have fewer labels than enough."""
+    few = [f"Only {labels:,.0f} rows are labelled {name!r}" for name, labels in it.given.items() if labels < enough]
+    return f"{len(few)} classes have fewer than {enough} labels" if few[1:] else "".join(few)
 
 
 def _difference(it: Grounds) -> str:
-    """A sentence if given and imputed labels are of very different classes."""
+    """A sentence if labelled and unlabelled rows are, or may well be, of very different classes."""
     given, imputed = (np.array([*part.values()]) / max(sum(part.values()), 1.0) for part in (it.given, it.imputed))
-    if 0.5 * np.abs(given - imputed).sum() < DIFFERENT:
+    draws = imputed[None] if it.classes is None else it.classes
+    apart = 0.5 * np.abs(given - imputed).sum(), np.quantile(0.5 * np.abs(given - draws).sum(axis=1), 0.975)
+    if max(apart) < DIFFERENT:
         return ""
-    k = int(np.abs(given - imputed).argmax())
-    before, after = 100.0 * given[k], 100.0 * imputed[k]
+    shares = np.array([imputed, *np.quantile(draws, [0.025, 0.975], axis=0)])
+    k = int(np.abs(shares - given).max(axis=0).argmax())
     return (
-        f"{before:.0f} % of the given and {after:.0f} % of the imputed labels are {[*it.given][k]!r}. So large a difference "
-        "often means that labels are missing because of the class itself."
+        f"{100.0 * given[k]:.0f} % of the given labels are {[*it.given][k]!r}, and {100.0 * shares[:, k].min():.0f} to "
+        f"{100.0 * shares[:, k].max():.0f} % of the others. So large a difference often means that labels are missing because of "
+        "the class itself."
     )
 
 
 def _problems(it: Grounds, n: int) -> list[tuple[str, str]]:
     """Why labels should not be used, and what to do about it, without an audit."""
-    (name, fewest), wrong, problems = _fewest(it), it.wrong, []
-    if fewest < TOO_FEW:
-        text = f"Only {fewest:,.0f} rows are labelled {name!r}" if fewest else f"No complete row is labelled {name!r}"
-        problems.append((f"{text}.", f"Label more rows until every class has {FEW} labels"))
+    wrong, problems = it.wrong, []
+    if few := _scarce(it, TOO_FEW):
+        problems.append((f"{few}.", f"Label more rows until every class has {FEW} labels"))
     if not it.converged:
         problems.append(("The fit did not converge.", "Try a simpler model or fewer features"))
     if not it.scored:
