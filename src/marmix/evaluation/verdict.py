@@ -1,6 +1,6 @@
 """Whether to use imputed labels: verified by an audit, not verified, or not to be used."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ ACCEPT = 0.10  # share of wrong labels that is accepted by default
 ROWS = 20  # of a first audit
 DIFFERENT = 0.20  # total variation between the classes of given and of imputed labels from which an audit comes first
 TOO_FEW, FEW = 5, 20  # labels of a class
-NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
 UNKNOWN = Range(None, None, None)
 
 
@@ -81,13 +80,10 @@ class Grounds(NamedTuple):
     frequent: str = ""  # the most frequent class of the unlabelled rows
     most: float = 0.0  # their number
     log_loss: float = 0.0
-    guessing: float = float("inf")  # the log-loss of equal probabilities
-    scored: bool = True  # whether rows were held out
     converged: bool = True
-    no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
     accept: float = ACCEPT
-    classes: Array | None = None  # shares of the classes among the unlabelled rows, in draws
+    classes: Sequence[Array] = ()  # shares of the classes among the unlabelled rows, in draws
 
     def with_table(self, table: JointTable) -> "Grounds":
         """These grounds with the numbers of wrong labels in a table."""
@@ -96,7 +92,7 @@ class Grounds(NamedTuple):
         return self._replace(
             wrong=table.wrong(),
             hidden=table.hidden(),
-            classes=draws / draws.sum(axis=1, keepdims=True),
+            classes=[*(draws / draws.sum(axis=1, keepdims=True))],
             frequent=[*self.imputed][k],
             most=float(of_class[k]),
         )
@@ -123,10 +119,6 @@ def verdict(it: Grounds) -> Verdict:
         )
     if (few := _scarce(it, FEW)) and not _scarce(it, TOO_FEW):
         reasons.append(f"{few}: every number here is uncertain.")
-    if it.no_chance > NO_CHANCE:
-        reasons.append(
-            f"{100.0 * it.no_chance:.0f} % of the rows have hardly a chance of a label: nothing checks what is imputed there."
-        )
     if it.rival:
         reasons.append(f"A usual classifier of the labelled rows alone, {it.rival}, is clearly better here.")
     sentence = f"How many of the {n:,} imputed labels are wrong cannot be told."
@@ -230,16 +222,15 @@ def _scarce(it: Grounds, enough: int) -> str:
 def _difference(it: Grounds) -> str:
     """A sentence if labelled and unlabelled rows are, or may well be, of very different classes."""
     given, imputed = (np.array([*part.values()]) / max(sum(part.values()), 1.0) for part in (it.given, it.imputed))
-    draws = imputed[None] if it.classes is None else it.classes
-    apart = 0.5 * np.abs(given - imputed).sum(), np.quantile(0.5 * np.abs(given - draws).sum(axis=1), 0.975)
-    if max(apart) < DIFFERENT:
+    draws = np.array([imputed, *it.classes])
+    apart = 0.5 * np.abs(draws - given).sum(axis=1)
+    if max(apart[0], np.quantile(apart, 0.975)) < DIFFERENT:
         return ""
-    shares = np.array([imputed, *np.quantile(draws, [0.025, 0.975], axis=0)])
-    k = int(np.abs(shares - given).max(axis=0).argmax())
+    k = int(np.abs(draws.mean(axis=0) - given).argmax())
+    before, low, high = 100.0 * given[k], *np.quantile(100.0 * draws[:, k], [0.025, 0.975])
     return (
-        f"{100.0 * given[k]:.0f} % of the given labels are {[*it.given][k]!r}, and {100.0 * shares[:, k].min():.0f} to "
-        f"{100.0 * shares[:, k].max():.0f} % of the others. So large a difference often means that labels are missing because of "
-        "the class itself."
+        f"{before:.0f} % of the given labels are {[*it.given][k]!r}, and {low:.0f} to {high:.0f} % of the others. So large a "
+        "difference often means that labels are missing because of the class itself."
     )
 
 
@@ -250,16 +241,14 @@ def _problems(it: Grounds, n: int) -> list[tuple[str, str]]:
         problems.append((f"{few}.", f"Label more rows until every class has {FEW} labels"))
     if not it.converged:
         problems.append(("The fit did not converge.", "Try a simpler model or fewer features"))
-    if not it.scored:
-        problems.append(("A class has a single labelled row, so no label could be checked.", "Label more rows"))
-    elif wrong.value is None or wrong.low is None:
+    if wrong.value is None or wrong.low is None:
         problems.append(("The given labels say too little about the imputed ones.", "Label more rows"))
     elif wrong.low > 0.5 * n:
         problems.append(("Even at best, more than half of the imputed labels are wrong.", "Label more rows"))
     elif wrong.value > max(it.accept * n, n - it.most):
         text = f"Calling every one of these rows {it.frequent!r} would get fewer of them wrong."
         problems.append((text, "Label more rows, or use the probabilities to rank the rows"))
-    if it.log_loss > it.guessing:
-        text = f"The log-loss, {it.log_loss:.3f}, is worse than that of equal probabilities, {it.guessing:.3f}."
+    if it.log_loss > (guessing := np.log(len(it.given))):
+        text = f"The log-loss, {it.log_loss:.3f}, is worse than that of equal probabilities, {guessing:.3f}."
         problems.append((text, "Try another model or other features"))
     return problems
