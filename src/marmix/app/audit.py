@@ -153,7 +153,7 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
             raise ValueError(_NONE_LEFT)
         places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
     files = tuple(f"{name}{kind}" for kind in (".json", ".csv", ".html", *TASKS[request.tool]))
-    advice = "record their labels with --labels, or --force to replace {}"
+    advice = "record their labels with --labels, or draw more rows with --force"
     with new_files(request.results, files, force=request.force or answered, advice=advice) as part:
         if isinstance(plan, Audit):
             plan.save(part / PLAN)

@@ -88,8 +88,8 @@ class MARBoostingClassifier(MARClassifier):
         Fewest rows of a leaf, with or without a label.
     reg_lambda : float, default=1.0
         L2 penalty on the values of leaves.
-    colsample_bytree : float, default=1.0
-        Share of the features, drawn at random, that each tree uses.
+    subsample, colsample_bytree : float, default=1.0
+        Shares of the rows and of the features, drawn at random, that each tree uses.
     colsample_bynode : float, default=0.7
         Share of the features, drawn at random, that each split may use.
     extra_trees : bool, default=True
@@ -104,7 +104,7 @@ class MARBoostingClassifier(MARClassifier):
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
-        For folds and draws of features and thresholds.
+        For folds and draws of rows, features and thresholds.
     verbose : int, default=0
         1 reports the choice of rounds and weight.
 
@@ -193,6 +193,7 @@ class MARBoostingClassifier(MARClassifier):
     num_leaves: int = 4
     min_child_samples: int = 5
     reg_lambda: float = 1.0
+    subsample: float = 1.0
     colsample_bytree: float = 1.0
     colsample_bynode: float = 0.7
     extra_trees: bool = True
@@ -323,6 +324,8 @@ class MARBoostingClassifier(MARClassifier):
             "min_data_in_leaf": int(self.min_child_samples),
             "min_data_per_group": int(self.min_child_samples),
             "lambda_l2": float(self.reg_lambda),
+            "bagging_fraction": float(self.subsample),
+            "bagging_freq": int(self.subsample < 1.0),
             "feature_fraction": float(self.colsample_bytree),
             "feature_fraction_bynode": float(self.colsample_bynode),
             "extra_trees": bool(self.extra_trees),

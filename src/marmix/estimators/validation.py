@@ -53,7 +53,7 @@ _RULES: dict[str, Rule] = {
     "num_leaves": Rule(Integral, lambda v: 2 <= v <= 2**17, "a whole number from 2 to 131072"),
     "min_child_samples": _COUNT,
     "reg_lambda": Rule(Real, lambda v: 0 <= v < float("inf"), "a finite number from 0 on"),
-    **dict.fromkeys(("colsample_bytree", "colsample_bynode"), _SHARE),
+    **dict.fromkeys(("subsample", "colsample_bytree", "colsample_bynode"), _SHARE),
 }
 _CHOICES: dict[str, Sequence[Any]] = {
     "covariance_type": tuple(STRUCTURES),
