@@ -205,7 +205,7 @@ def statistical_facts(model: Model, any_missing: bool) -> StatisticalFacts | Non
         iterations=int(estimator.n_iter_),
         passes=int(estimator.n_passes_),
         weight=model.weights[name],
-        units=SCALED if len(model.statistical) > 1 else "",
+        units=SCALED if any(getattr(step, "with_std", False) for step in model.statistical) else "",
     )
 
 

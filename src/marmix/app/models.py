@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from marmix.app.survey import Rows
 from marmix.core.arrays import Array
@@ -286,6 +287,9 @@ def _refit(pipeline: Pipeline, X: Array, labels: NDArray[Any], missing: Any) -> 
         settings["cv"] = None
     refit = clone(pipeline)
     refit[-1].set_params(**settings)
+    for step in refit[:-1]:
+        if isinstance(step, StandardScaler):  # which makes a copy, and the models standardise the rows themselves
+            step.set_params(copy=False, with_mean=False, with_std=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report
         return refit.fit(X, labels, **{f"{last}__missing": missing})

@@ -87,7 +87,8 @@ class Encoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         levels = [count if count <= self.max_levels else 1 for count in self.levels or ()]
-        return one_hot(np.where(np.isnan(X), self.fill_, X), levels)
+        gaps = np.isnan(X)
+        return one_hot(np.where(gaps, self.fill_, X) if gaps.any() else X, levels)
 
     def _checked(self, X: Any, reset: bool) -> Array:
         X = np.asarray(validate_data(self, X, reset=reset, dtype=float, ensure_all_finite="allow-nan"))

@@ -371,7 +371,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         columns, table, markers = self._columns(), as_table(X), self._markers()
         check_columns([column["name"] for column in columns], table.column_names, "the table")
         incomplete, blank = np.zeros(table.num_rows, dtype=bool), np.ones(table.num_rows, dtype=bool)
-        masks, blocks = {}, list[Array]()
+        X, end, masks = np.empty((len(self.get_feature_names_out()), table.num_rows)), 0, {}
         for column in columns:
             name, levels = column["name"], column["levels"]
             values, missing, odd = _values_in(column, table[name], markers)
@@ -379,7 +379,9 @@ class Preparation(TransformerMixin, BaseEstimator):
                 fill = levels.index(column["fill"]) if isinstance(column["fill"], str) else column["fill"]
                 values = np.where(missing | odd, fill, values)
             block = _features_of(column, values)
-            blocks.append(one_hot(block, [len(levels)]) if self.encode and column["kind"] == "category" else block)
+            block = one_hot(block, [len(levels)]) if self.encode and column["kind"] == "category" else block
+            start, end = end, end + block.shape[1]
+            X[start:end] = block.T
             incomplete |= missing | odd
             blank &= missing | odd
             masks[name] = missing, odd
@@ -389,7 +391,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             for name, count in unseen.items()
             if count
         }
-        return np.concatenate([block.T for block in blocks]).T, Counts(
+        return X.T, Counts(
             int((incomplete & ~blank).sum()),
             {name: count for name, count in gaps.items() if count},
             {name: count for name, count in unseen.items() if count},
@@ -723,7 +725,8 @@ def _values_in(
             numeric = is_numeric(plain(cells).type) or column["format"] == "%Y%m%d"
             values = _of_calendar(values) if numeric else as_days(cells, column["format"]).values
             odd = np.isnan(values) & ~missing
-        return np.where(missing | odd, np.nan, values), missing, odd
+        gaps = missing | odd
+        return np.where(gaps, np.nan, values) if gaps.any() else values, missing, odd
     text, levels = trimmed(cells), column["levels"]
     missing = missing_cells(text, markers) | matching(text, _ERROR)
     codes = truths(text)
