@@ -30,17 +30,21 @@ from marmix.app.findings import (
 )
 from marmix.app.models import (
     Model,
+    Predicted,
     Sample,
     Step,
     averaged,
     candidates_of,
     compared,
+    given_codes,
+    predicted,
     sample_places,
     sampled,
+    sets_of,
     statistical,
+    with_labels,
 )
 from marmix.app.page import Subject, figures
-from marmix.app.predictions import Predicted, given_codes, predicted, sets_of, with_labels
 from marmix.app.reading import Table
 from marmix.app.survey import PREFIX, Plan, Rows
 from marmix.app.wording import LEVELS, note_cautions

@@ -281,7 +281,9 @@ def _naming(path: Path, any_error: bool = False) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in {error.encoding} ({error}): name its encoding, such as --encoding cp1252.") from None
+        raise ValueError(
+            f"{path} is not text in {error.encoding} ({error}): name its encoding, such as --encoding cp1252."
+        ) from None
     except Exception as error:
         if isinstance(error, PermissionError) or not (
             any_error or isinstance(error, (arrow().ArrowException, EOFError, OSError, zlib.error))
@@ -696,7 +698,9 @@ def _sheet(path: Path, data: bytes, sheet: str | int | None, header_row: int | N
     with warnings.catch_warnings(), redirect_stdout(None):
         warnings.simplefilter("ignore")  # openpyxl warns about unknown styles, and prints
         with _naming(path, any_error=True):
-            pages = {page.title: page for page in load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets}
+            pages = {
+                page.title: page for page in load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets
+            }
         title = _title(path, list(pages), sheet)
         with _naming(path, any_error=True):
             pages[title].reset_dimensions()  # the file may state them wrongly

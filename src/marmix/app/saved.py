@@ -24,9 +24,8 @@ from marmix.app import facts
 from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, names_of, part
 from marmix.app.findings import Findings, ScoreFacts, finite
 from marmix.app.fit import require_libraries
-from marmix.app.models import Model, Sample, Step, compared, sampled, statistical
+from marmix.app.models import Model, Predicted, Sample, Step, compared, given_codes, predicted, sampled, statistical
 from marmix.app.page import report_html
-from marmix.app.predictions import Predicted, given_codes, predicted
 from marmix.app.reading import Table, read, write_rows
 from marmix.app.survey import Rows, complete_rows, labels_of, rows_of
 from marmix.app.wording import summary_lines
@@ -48,8 +47,7 @@ from marmix.selection.candidates import knows_missingness
 from marmix.selection.comparison import Q_MAX, Comparison, digest_of
 from marmix.tables import Encoder
 from marmix.tables.cells import as_table, counted, shown
-from marmix.tables.encoder import encoder_of
-from marmix.tables.preparation import Preparation
+from marmix.tables.preparation import Preparation, encoder_of
 from marmix.terminal import Progress, command_line
 
 FIGURES = ("png", "svg", "pdf")

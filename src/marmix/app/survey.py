@@ -35,8 +35,7 @@ from marmix.tables.cells import (
     shown,
     trimmed,
 )
-from marmix.tables.encoder import Encoder, encoder_of, numbers_of
-from marmix.tables.preparation import Column, Counts, Preparation, check_columns
+from marmix.tables.preparation import Column, Counts, Encoder, Preparation, check_columns, encoder_of, numbers_of
 from marmix.terminal import command_line
 
 PREFIX = "marmix_"  # of the columns that are added
