@@ -334,7 +334,7 @@ class TextFile(io.RawIOBase):
     Attributes
     ----------
     codec : str
-        The encoding: the given one, or that of a byte order mark, or the usual one. UnicodeDecodeError if the bytes do not fit it.
+        The given encoding, or that of a byte order mark, or the usual one; UnicodeDecodeError if bytes do not fit.
     head : str
         The first lines.
     quotes : int

@@ -1,4 +1,4 @@
-"""`Preparation`: the columns of a table as features; `Encoder`: gaps filled and categories one-hot, for models of numbers only."""
+"""`Preparation`: the columns of a table as features; `Encoder`: gaps and categories for models that take only numbers."""
 
 import warnings
 from collections import Counter
