@@ -276,10 +276,9 @@ def _compared(it: Compared, gain: Gain, what: str, name: str = "") -> Comparison
     answer = "clearly better" if gain.clear else "worse" if gain.clear_loss else "no clear difference"
     if gain.declined:
         answer = f"it cannot be told, as {gain.no_overlap}"
-    low, high = (f"{end + 0.0:.3f}".replace("-0.000", "0.000") for end in gain.interval)
-    sentence = (
-        f"{what}: {answer}. The estimated log-loss is {ours:.3f} against {theirs:.3f}, a gain of {low} to {high}."
-    )
+    change, low, high = (f"{value:.3f}".replace("-0.000", "0.000") for value in (gain.gain, *gain.interval))
+    losses = f"{ours:.3f} against {theirs:.3f} (difference {change}, 95 % interval {low} to {high})"
+    sentence = f"{what}: {answer}. The estimated log-loss is {losses}."
     better = None if gain.declined else gain.clear
     return Comparison(better, sentence, name, ours, theirs, gain.gain, *gain.interval)
 

@@ -34,8 +34,7 @@ def fit_file(options: Options, progress: Progress) -> Findings:
         table = plan.table
         release_memory()  # of the columns in whose place are features
         progress.say(table.path, [*plan.notes, *plan.preparation.notes_])
-        X = plan.rows.X
-        with progress.phase("fitting", announced(plan.options.model, *X.shape, len(plan.rows.classes))) as step:
+        with progress.phase("fitting", announced(options.model, plan.rows)) as step:
             analysis = analyse(table, plan, step)
         with progress.phase("writing"):
             return write(analysis, table, plan, folder)

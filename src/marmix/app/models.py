@@ -179,16 +179,16 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
     return {name: grid[name] for name in distinct.values()}
 
 
-def announced(kind: str, n_rows: int, n_features: int, n_classes: int) -> str:
+def announced(kind: str, rows: Rows) -> str:
     """What is fitted, and how long it takes at most, usually.
 
-    The seconds of one core are ``3 + 1e-4 n d`` for all kinds of models and up to four classes, measured on files of 240 x 3 to
-    20,000 x 10 and 5,000 x 50.
+    The seconds of one core are ``(3 + 1e-4 n d) max(K / 4, 1)`` for all kinds of models, measured on files of 240 x 3 to
+    20,000 x 10 and 5,000 x 50, and of up to 30 classes.
     """
-    n = min(n_rows, SAMPLE)
-    seconds = _COST[kind] * (3.0 + 1e-4 * n * n_features * max(n_classes / 4.0, 1.0)) + 4e-6 * n_rows * n_features
+    d, n = rows.X.shape[1], min(len(rows.X), SAMPLE)
+    seconds = _COST[kind] * (3.0 + 1e-4 * n * d) * max(len(rows.classes) / 4.0, 1.0) + 4e-6 * rows.X.size
     time = f"{5.0 * np.ceil(seconds / 5.0):.0f} s" if seconds < 90.0 else f"{np.ceil(seconds / 60.0):.0f} min"
-    return f"models are compared on {n:,} rows with {counted(n_features, 'feature')}, usually in less than {time}"
+    return f"models are compared on {n:,} rows with {counted(d, 'feature')}, usually in less than {time}"
 
 
 def compared(cv: MARClassifierCV, sample: Sample, step: Step, kept: Comparison | None = None) -> Comparison:

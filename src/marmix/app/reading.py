@@ -248,8 +248,6 @@ def _kind(path: Path) -> str:
         near = get_close_matches(path.name, os.listdir(path.parent) if path.parent.is_dir() else [], 1)
         hint = f"Did you mean {path.parent / near[0]}?" if near else "Check the name and the folder."
         raise FileNotFoundError(f"{path} is not there. {hint}")
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file: save the data in a file, and name that.")
     kind = _KINDS.get(_ending(path))
     if kind is None or (kind != "text" and path.suffix.lower() == ".gz"):
         raise ValueError(f"{path}: the name should end in {', '.join(_KINDS)}, or .csv.gz: rename or convert the file.")
@@ -386,14 +384,6 @@ class TextFile(io.RawIOBase):
         return text
 
 
-class Sniffed(NamedTuple):
-    """The dialect of a file, its column names, and what was assumed."""
-
-    dialect: Dialect
-    names: list[str]
-    notes: list[str]
-
-
 class Row(NamedTuple):
     """A row of a text file or sheet, with the number of its last line."""
 
@@ -408,8 +398,8 @@ def sniffed(
     delimiter: str | None = None,
     decimal: str | None = None,
     header_row: int | None = None,
-) -> Sniffed:
-    """Find out from its first rows how a text file is written, as far as it is not given."""
+) -> tuple[Dialect, list[str], list[str]]:
+    """How a text file is written, judged by its first rows, its column names, and what was assumed."""
     codec, text = file.codec, file.head
     notes, usual = [], _USUAL.get(_ending(path))
     if encoding is None and codec == "utf-16":
@@ -439,7 +429,7 @@ def sniffed(
         decimal, more = _decimal(list(zip_longest(*body, fillvalue="")), mark, path)
         notes += more
     newline = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
-    return Sniffed(Dialect(codec, mark, decimal, header.line, newline), list(header.cells), notes)
+    return Dialect(codec, mark, decimal, header.line, newline), list(header.cells), notes
 
 
 def _rows(text: str, delimiter: str) -> Iterator[Row]:
@@ -539,10 +529,9 @@ def _decimal(columns: Sequence[Sequence[str]], delimiter: str, path: Path) -> tu
 # Text files
 
 
-def _batches(path: Path, file: TextFile, found: Sniffed) -> Iterator[Any]:
-    """The rows of a text file as record batches of text, whose columns are numbered."""
-    pa, pacsv, ragged = arrow(), arrow(".csv"), []
-    names = [str(j) for j in range(len(found.names))]
+def _batches(path: Path, file: TextFile, dialect: Dialect, width: int) -> Iterator[Any]:
+    """The rows of a text file of so many columns as record batches of text, whose columns are numbered."""
+    pa, pacsv, ragged, names = arrow(), arrow(".csv"), [], list(map(str, range(width)))
 
     def refuse(row: Any) -> str:
         ragged.append(row)
@@ -551,11 +540,11 @@ def _batches(path: Path, file: TextFile, found: Sniffed) -> Iterator[Any]:
     reading = pacsv.ReadOptions(
         use_threads=False,  # with threads, errors do not name the row
         block_size=max(_BLOCK, _OF_COLUMN * len(names)),
-        skip_rows=found.dialect.header_row,
+        skip_rows=dialect.header_row,
         column_names=names,
-        encoding=found.dialect.encoding.removesuffix("-sig"),
+        encoding=dialect.encoding.removesuffix("-sig"),
     )
-    parsing = pacsv.ParseOptions(delimiter=found.dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse)
+    parsing = pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse)
     conversion = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[])
     try:
         yield from pacsv.open_csv(file, reading, parsing, conversion)
@@ -564,7 +553,7 @@ def _batches(path: Path, file: TextFile, found: Sniffed) -> Iterator[Any]:
             raise
         row = ragged[0]
         raise ValueError(
-            f"{path}: data row {row.number - found.dialect.header_row} has {counted(row.actual_columns, 'cell')}, where the "
+            f"{path}: data row {row.number - dialect.header_row} has {counted(row.actual_columns, 'cell')}, where the "
             f"header has {row.expected_columns}. Quote cells that contain the delimiter. Is there a quotation mark that is not "
             "closed? Write quotation marks within a cell twice."
         ) from None
@@ -575,10 +564,10 @@ def text_batches(path: Path) -> Iterator[Any]:
     if _kind(path) != "text":
         raise ValueError(f"{path} is not a text file: read it in parts, and give these.")
     with _naming(path), TextFile(path, None) as file:
-        found = sniffed(path, file)
-        for batch in _batches(path, file, found):
-            columns = [_with_point(column) if found.dialect.decimal == "," else column for column in batch.columns]
-            yield arrow().RecordBatch.from_arrays(columns, found.names)
+        dialect, names, _ = sniffed(path, file)
+        for batch in _batches(path, file, dialect, len(names)):
+            columns = [_with_point(column) if dialect.decimal == "," else column for column in batch.columns]
+            yield arrow().RecordBatch.from_arrays(columns, names)
 
 
 class _Block(NamedTuple):
@@ -600,17 +589,17 @@ def _text_file(path: Path, encoding: str | None, *given: Any) -> Table:
     for usual in ("utf-8", "cp1252", "latin-1"):
         try:
             with TextFile(path, encoding, usual) as file:
-                return _parsed(path, file, sniffed(path, file, encoding, *given))
+                return _parsed(path, file, *sniffed(path, file, encoding, *given))
         except UnicodeDecodeError as error:
             wrong = error
     raise wrong
 
 
-def _parsed(path: Path, file: TextFile, found: Sniffed) -> Table:
-    pa, names, decimal = arrow(), found.names, found.dialect.decimal
+def _parsed(path: Path, file: TextFile, dialect: Dialect, names: list[str], notes: list[str]) -> Table:
+    decimal, width = dialect.decimal, len(names)
     columns: list[list[_Block]] = [[] for _ in names]
     filled, last = np.zeros(len(names), dtype=bool), ""
-    for batch in _batches(path, file, found):
+    for batch in _batches(path, file, dialect, width):
         for j, cells in enumerate(batch.columns):
             numeric = all(is_numeric(block.cells.type) for block in columns[j][-1:])
             columns[j].append((_round_trip(cells, decimal) if numeric else None) or _Block(cells))
@@ -621,10 +610,9 @@ def _parsed(path: Path, file: TextFile, found: Sniffed) -> Table:
             f"{path} has a quotation mark that is not closed: see the last cell, which begins with {shown(last)}. Write "
             "quotation marks within a cell twice."
         )
-    notes = list(found.notes)
     while len(names) > 1 and not names[-1].strip() and not filled[len(names) - 1]:
         names = names[:-1]
-    if len(names) < len(found.names):
+    if len(names) < width:
         notes.append("Columns at the end without a name and cells were left out.")
     arrays, verbatim = [], {}
     for name, blocks in zip(names, columns, strict=False):
@@ -633,7 +621,7 @@ def _parsed(path: Path, file: TextFile, found: Sniffed) -> Table:
         arrays.append(array)
         if len(places):
             verbatim[name] = places, texts
-    return Table(path, pa.Table.from_arrays(arrays, names), found.dialect, notes, digest=file.digest, verbatim=verbatim)
+    return Table(path, arrow().Table.from_arrays(arrays, names), dialect, notes, digest=file.digest, verbatim=verbatim)
 
 
 def _joined(blocks: list[_Block], decimal: str) -> _Block:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix import persistence
 from marmix.app import facts
-from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, names_of, part
+from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, part
 from marmix.app.findings import Findings, ScoreFacts, finite
 from marmix.app.fit import require_libraries
 from marmix.app.models import Model, Predicted, Sample, Step, compared, given_codes, predicted, sampled, statistical
@@ -310,7 +310,7 @@ def _is_fitted_to(classifier: Any, X: NDArray[Any], labels: NDArray[Any]) -> boo
         fit for fit in getattr(classifier, "estimators_", {"": [classifier]}).values() if hasattr(fit[-1], "fitted_to")
     ]
     fit = max(fits, key=lambda fit: fit[-1].model_.total_weight, default=None)
-    if fit is None or len(X) != fit[-1].model_.total_weight:
+    if fit is None:
         return False
     for _, step in getattr(fit, "steps", [])[:-1]:
         X = step.transform(X)
@@ -529,8 +529,8 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
     sample, comparison = sampled(rows, source.seed), None
     tests = facts.ParameterTests(facts.NOT_OF_FIT)
     tested = _other_rows(predictions, rows, sample)
-    if _is_of_fit(model, rows):
-        tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(saved.preparation))
+    if _is_fitted_to(saved.classifier, saved.transformed(rows.X), rows.labels):
+        tests = facts.parameter_tests(model, rows.X, rows.labels, saved.preparation.encoded_names().tolist())
         comparison = _compared_again(model.classifier, sample, source.seed, prior, part(step, 0.1, 0.9))
         tested = facts.held_out(comparison, sample.labels, len(rows.X))
     case = Case(
@@ -558,14 +558,6 @@ def _model(saved: Saved, classes: NDArray[Any]) -> tuple[Model, Any]:
     classifier.selection_ = replace(classifier.selection_, classes=np.arange(len(classes)))
     name = statistical(classifier.selection_)
     return Model(classifier, None if name is None else classifier.estimators_[name], classes), prior
-
-
-def _is_of_fit(model: Model, rows: Rows) -> bool:
-    """Whether the rows are those of the fit, judged by a candidate that was fitted to all of them."""
-    if model.statistical is not None:
-        return bool(model.statistical[-1].fitted_to(model.axes(rows.X), rows.labels))
-    pipeline = max(model.candidates.values(), key=lambda candidate: candidate[-1].model_.total_weight)
-    return bool(pipeline[-1].fitted_to(pipeline[:-1].transform(rows.X), rows.labels))
 
 
 def _compared_again(classifier: Any, sample: Sample, seed: int, prior: Any, step: Step) -> Comparison:

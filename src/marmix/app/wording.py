@@ -88,7 +88,8 @@ def missingness(it: MissingnessFacts) -> str:
     ends = ""
     if it.informative and it.toss_up is not None:
         ends = f": {percent(it.toss_up)} if all classes are equally probable, {percent(it.certain)} if the class is certain."
-    return f"{it.sentence.removesuffix('.' * bool(ends))}{ends} If there were no such link, {often} would show one as strong ({sign})."
+    sentence = it.sentence.removesuffix("." * bool(ends))
+    return f"{sentence}{ends} If there were no such link, {often} would show one as strong ({sign})."
 
 
 # Notes of a fit, in terms of the file: its columns, its classes, and the options of the program.

@@ -450,15 +450,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         if self.encode:
             return [0] * len(self.get_feature_names_out())
-        counts = []
-        for column in self._columns():
-            category = column["kind"] == "category"
-            counts += (
-                [len(column["levels"])]
-                if category
-                else [0] * (len(column["levels"]) if column["kind"] == "date" else 1)
-            )
-        return counts
+        return [
+            len(column["levels"]) if column["kind"] == "category" else 0
+            for column in self._columns()
+            for _ in (column["levels"] if column["kind"] == "date" else [""])
+        ]
 
     def features_in(self) -> list[str]:
         """Return the names of the columns needed by `transform`.
