@@ -102,7 +102,7 @@ class Table:
     notes : list of str
         What was assumed about the file and is unusual, in sentences; empty for a CSV file in UTF-8 with commas.
     index : list of str
-        Columns that are not features: an index of pandas, a first column without a name, labels of single annotators.
+        Columns that are not features: an index of pandas, a first column without a name, answers of annotators.
     digest : str
         SHA-256 of the file, in hexadecimal.
     verbatim : dict
@@ -294,8 +294,8 @@ def _naming(path: Path, any_error: bool = False) -> Iterator[None]:
 
 
 def _tasks(path: Path, data: bytes) -> Table:
-    columns, single = read_tasks(path, data)
-    return Table(path, arrow().table({name: _array(cells) for name, cells in columns.items()}), index=single)
+    columns, answers = read_tasks(path, data)
+    return Table(path, arrow().table({name: _array(cells) for name, cells in columns.items()}), index=answers)
 
 
 def _typed_file(path: Path, data: bytes, kind: str) -> Table:
