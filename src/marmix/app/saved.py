@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -84,16 +84,6 @@ class Request:
     command: Sequence[str] = ("marmix",)
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-_FACTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("label", "id"), ("the name of a column", lambda value: isinstance(value, str))),
-    **dict.fromkeys(("votes", "shares", "missing"), ("a list of text", _is_texts)),
-}
-
-
 class Saved(NamedTuple):
     """A model from a file: preparation of the columns, steps in between, classifier, and facts about the fit."""
 
@@ -103,13 +93,11 @@ class Saved(NamedTuple):
     about: Mapping[str, Any]
 
     def fact(self, name: str) -> Any:
-        """What `marmix fit` stored under this name in the model file; ValueError if something else was stored there."""
-        value, (words, is_sound) = self.about.get(name), _FACTS[name]
-        if value is not None and not is_sound(value):
-            raise ValueError(
-                f"the model file has {name!r} in its 'about', which is not {words}: save the model again without it."
-            )
-        return [] if value is None and name in ("votes", "shares", "missing") else value
+        """The column, or for votes, shares and missing the texts, that `marmix fit` stored under this name in the model file."""
+        several, value = name in ("votes", "shares", "missing"), self.about.get(name)
+        if several:
+            return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+        return value if isinstance(value, str) else None
 
     def transformed(self, X: NDArray[Any]) -> NDArray[Any]:
         """Features as the classifier takes them."""
