@@ -20,13 +20,13 @@ from scipy.special import log_softmax, softmax
 
 from marmix.core.arrays import Array
 from marmix.evaluation.prior import TINY
-from marmix.inference.imputation import LARGEST_DELTA
 from marmix.inference.tables import Table
 
 Draw = Callable[
     [np.random.Generator], Array
 ]  # posteriors (n, K) of the unlabelled rows, with the uncertainty of the fit
 
+LARGEST_DELTA = 50.0
 DELTAS = np.log(2.0) * np.arange(-4, 5) / 2.0  # odds ratios from 1/4 to 4
 _FLIPPED = 0.05  # share of the imputed labels whose change counts as another conclusion
 _FINE, _HALVINGS = 100, 30  # steps to each side, and bisections, in the search for tipping points
