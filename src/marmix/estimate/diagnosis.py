@@ -212,7 +212,7 @@ def _answer(design: Design, test: Array, threshold: float | None) -> Answer:
             result["LR-"] = np.divide(1 - sens, spec), -(g_sens + np.divide(1 - sens, spec) * g_spec) / spec, "log"
     r = design.pseudo_labels
     area, positives, negatives = weighted_auc(test, r[:, 1], r[:, 0])
-    result["AUC"] = area, np.column_stack([negatives, positives])[:, :, None], "logit"
+    result["AUC"] = area, np.column_stack([negatives, positives])[:, :, None], "area"
     values, g, scales = zip(*result.values(), strict=True)
     return answer(design, "Diagnostic accuracy", [*result], np.array(values), np.concatenate(g, axis=2), [*scales])
 
