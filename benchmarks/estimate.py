@@ -32,8 +32,9 @@ import numpy as np
 from common import tables
 from scipy.special import expit
 from scipy.stats import norm
+from scipy.stats import t as student
 
-from marmix import Audit, MARLogisticRegression, diagnose, estimate, pool
+from marmix import Audit, MARLogisticRegression, diagnose, estimate
 from marmix.datasets import load_mammography
 from marmix.estimate.designs import Design, design_of
 from marmix.estimate.equations import FAMILIES, means, regress
@@ -75,24 +76,22 @@ def population(n, why, posteriors, rng):
     return X, y, rng.random(n) >= chance, np.column_stack([expit(-odds), expit(odds)])
 
 
-def of_labels(X, y, weight=None):
+def of_labels(X, y, weight=None, inflation=1.0):
     """Answers from labels alone as estimates and standard errors, with weights of the rows."""
     n = len(y)
     weight = np.ones(n) if weight is None else weight * n / weight.sum()
-    labels = np.eye(2)[y]
-    return of_design(Design("", "", np.arange(2), labels, np.zeros((n, 2)), weight, np.zeros((0, n, 2))), X)
+    labels = weight[:, None] * np.eye(2)[y]
+    design = Design("", "", np.arange(2), labels, np.zeros((n, 2)), np.ones(n), np.zeros((0, n, 2)), inflation=inflation)
+    return of_design(design, X)
 
 
 def of_design(design, X):
     """Answers as (estimate, low, high, variance)."""
-    f, groups = np.tile([0.0, 1.0], (len(X), 1)), np.eye(2)[X[:, 2].astype(int)]
-    covariates = np.column_stack([np.ones(len(X)), X[:, 0], X[:, 2]])[:, None]
+    f, covariates = np.tile([0.0, 1.0], (len(X), 1)), np.column_stack([np.ones(len(X)), X[:, 2], X[:, 0]])[:, None]
     found = {"share": means(design, f, np.ones((len(X), 1)))}
-    value, g = means(design, f, groups)
-    found["difference"] = value[1:] - value[:1], g[:, :, 1:] - g[:, :, :1]
-    for family in ("linear", "logistic"):
-        value, g = regress(design, FAMILIES[family], covariates, f)
-        found[family] = value[1:2], g[:, :, 1:2]
+    for name, family, p in (("difference", "linear", 2), ("linear", "linear", 3), ("logistic", "logistic", 3)):
+        value, g = regress(design, FAMILIES[family], covariates[:, :, :p], f)
+        found[name] = value[-1:], g[:, :, -1:]
     return {
         name: (one.value, *one.interval, one.stderr**2)
         for name, (value, g) in found.items()
@@ -153,8 +152,11 @@ def rubin(X, y, missing, proba, rng, m=10):
     draws = [of_labels(X, np.where(missing, rng.random(len(y)) < proba[:, 1], y).astype(int)) for _ in range(m)]
     found = {}
     for name in ANSWERS:
-        pooled = pool([one[name][0] for one in draws], [one[name][3] for one in draws])
-        found[name] = pooled.params[0], *pooled.conf_int()[0]
+        value, within = np.mean([[one[name][0], one[name][3]] for one in draws], axis=0)
+        between = (1 + 1 / m) * np.var([one[name][0] for one in draws], ddof=1)
+        total = within + between
+        half = student.ppf(0.975, (m - 1) * (total / between) ** 2) * total**0.5
+        found[name] = value, value - half, value + half
     return found
 
 
@@ -180,7 +182,7 @@ def one_file(n, why, posteriors, seed):
     design = design_of(proba, X, y)
     methods = {
         "marmix": lambda: of_design(design, X),
-        "weighted": lambda: of_labels(X[~missing], truth[~missing], design.weight[~missing]),
+        "weighted": lambda: of_labels(X[~missing], truth[~missing], design.weight[~missing], design.inflation),
         "labelled": lambda: of_labels(X[~missing], truth[~missing]),
         "imputed": lambda: of_labels(X, np.where(missing, proba.argmax(axis=1), truth)),
         "Rubin": lambda: rubin(X, truth, missing, proba, rng),
