@@ -81,7 +81,9 @@ def of_labels(X, y, weight=None, inflation=1.0):
     n = len(y)
     weight = np.ones(n) if weight is None else weight * n / weight.sum()
     labels = weight[:, None] * np.eye(2)[y]
-    design = Design("", "", np.arange(2), labels, np.zeros((n, 2)), np.ones(n), np.zeros((0, n, 2)), inflation=inflation)
+    design = Design(
+        "", "", np.arange(2), labels, np.zeros((n, 2)), np.ones(n), np.zeros((0, n, 2)), inflation=inflation
+    )
     return of_design(design, X)
 
 
@@ -122,15 +124,18 @@ def ppi(X, y, missing, proba):
     for name in ("linear", "logistic"):
         family = FAMILIES[name]
         beta = np.zeros(3)
+
+        def influences(b, family=family):
+            """On the coefficient, of the labels, and of the predictions in both parts."""
+            g = W @ np.linalg.inv((W * family.slope(W @ b)[:, None]).T @ W / len(W))[1]
+            mu = family.mean(W @ b)
+            return g[lab] * (mu[lab] - Y), g[lab] * (mu[lab] - f[lab]), g[missing] * (mu[missing] - f[missing])
+
         for lam in (1.0, None):  # the tuned lambda is found at the solution with lambda = 1
             if lam is None:
-                h = np.linalg.inv((W * family.slope(W @ beta)[:, None]).T @ W / len(W))[1]
-                mu = family.mean(W @ beta)
-                g = W @ h
-                parts = g[lab] * (mu[lab] - Y), g[lab] * (mu[lab] - f[lab]), g[missing] * (mu[missing] - f[missing])
-                both = np.concatenate(parts[1:])
-                lam = np.clip(np.cov(parts[0], parts[1])[0, 1] / ((1 + n / N) * both.var(ddof=1)), 0.0, 1.0)
-                variance = lam**2 * parts[2].var() / N + np.var(parts[0] - lam * parts[1]) / n
+                own, seen, unseen = influences(beta)
+                both = np.concatenate([seen, unseen])
+                lam = np.clip(np.cov(own, seen)[0, 1] / ((1 + n / N) * both.var(ddof=1)), 0.0, 1.0)
             for _ in range(50):
                 mu, slope = family.mean(W @ beta), family.slope(W @ beta)
                 score = (
@@ -143,6 +148,8 @@ def ppi(X, y, missing, proba):
                 beta = beta - np.clip(move, -1, 1)
                 if np.abs(move).max() < 1e-8:
                     break
+        own, seen, unseen = influences(beta)
+        variance = lam**2 * unseen.var() / N + np.var(own - lam * seen) / n
         found[name] = beta[1], variance
     return {name: (a, a - Z * v**0.5, a + Z * v**0.5, v) for name, (a, v) in found.items()}
 

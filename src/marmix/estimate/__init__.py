@@ -73,7 +73,7 @@ def share(source: Any, X: Any, y: Any, of: Any = None, *, finite: bool = False) 
     >>> X, y = masses.data, masses.target
     >>> clf = MARLogisticRegression().fit(X, y)
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(clf, X, y).interval))
-    59% to 75%
+    59% to 73%
     >>> audit = Audit(clf, X, y, n=50)
     >>> result = audit.record(masses.target_true[audit.rows])    # 50 biopsies
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(result, X, y).interval))

@@ -9,8 +9,9 @@ With posteriors :math:`\tau`, labels y, and w the inverse probability of a label
 stand for the labels of all rows in an estimating equation :math:`\sum_{ik} r_{ik} \psi_{ik}(\theta) = 0`. If row i moves the
 solution by :math:`g_{ik}` where its class is k, the covariance of the solution follows from the design:
 
-- **doubly robust**: :math:`w = 1 / (1 - q)` with cross-fitted :math:`\tau` and q, calibrated such that labelled rows resemble all
-  rows where :math:`\tau` may be wrong. With p degrees of freedom used for that, and :math:`n_e` effective labels, the covariance is
+- **doubly robust**: :math:`w = 1 / (1 - q)` with cross-fitted :math:`\tau` and q, calibrated such that labelled rows resemble
+  all rows where :math:`\tau` may be wrong. With p degrees of freedom used for that, and :math:`n_e` effective labels, the
+  covariance is
 
   .. math::
 

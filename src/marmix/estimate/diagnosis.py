@@ -1,6 +1,6 @@
 """How good a test or a classifier is on all rows, when only some have the gold standard."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -169,6 +169,9 @@ def diagnose(
         raise ValueError("the labels are all of one class: sensitivity and specificity need some of both.")
     complete = Design("", "", design.classes, labels, labels, np.ones(len(labels)), labels[None][:0])
     corrected, naive = (_answer(d, t, threshold) for d, t in ((design, test), (complete, test[labelled])))
+    if corrected.limits[corrected.names.index("AUC"), 1] < 0.5:
+        note = "Larger scores go with the other class: if that is not meant, name the class that the test looks for."
+        corrected = replace(corrected, notes=(*corrected.notes, note))
     return Diagnosis(corrected, naive, *_roc(design, test))
 
 
