@@ -21,7 +21,7 @@ from marmix.app.wording import note_cautions
 from marmix.cli import main
 from marmix.core.notes import Note
 from marmix.datasets import make_mar_mixture
-from marmix.selection.comparison import Gain
+from marmix.selection.comparison import REFITTED, Gain
 from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -295,7 +295,7 @@ def test_after_a_comparison_on_a_sample_the_main_candidates_are_fitted_to_all_ro
     _, summary, _ = fit(frame, "--prevalence", "oak=0.4")
     model = marmix.load(tmp_path / "out" / "model.marmix")
     weights = model[-1].weights_
-    heaviest = sorted(weights, key=lambda name: -weights[name])[: models.REFITTED]
+    heaviest = sorted(weights, key=lambda name: -weights[name])[:REFITTED]
     sizes = {name: round(pipeline[-1].model_.total_weight) for name, pipeline in model[-1].estimators_.items()}
     shown = models.statistical(model[-1].selection_)
     assert {name for name, size in sizes.items() if size == 600} == {*heaviest, shown}

@@ -14,12 +14,7 @@ from marmix.selection.candidates import default_candidates, default_rivals, fit_
 from marmix.selection.comparison import Gain
 from marmix.selection.held_out import whole_row_folds
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings(
-        "ignore:Labels are not missing more often:UserWarning"
-    ),  # the note of labels missing at random
-]
+pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 SMALL = {
     "on": MARLogisticRegression(link="logit"),
     "off": MARLogisticRegression(link=None),
@@ -202,6 +197,21 @@ def test_only_tested_rows_count_and_none_twice():
         MARClassifierCV(estimators=SMALL, cv=half * 2).fit(X, y)
 
 
+def test_of_many_rows_a_sample_is_compared_and_the_leading_candidates_are_fitted_to_all(monkeypatch):
+    monkeypatch.setattr("marmix.selection.comparison.SAMPLE", 300)
+    X, _, y = partly_labelled(n=600)
+    clf = MARClassifierCV(estimators=SMALL).fit(X, y)
+    tested = clf.tested_
+    assert 290 <= tested.sum() <= 310
+    assert (tested[y >= 0].mean(), tested[y < 0].mean()) == pytest.approx((0.5, 0.5), abs=0.02)
+    for name, model in SMALL.items():
+        X_, fitted = StandardScaler().fit_transform(X), clf.estimators_[name]
+        np.testing.assert_allclose(fitted.predict_proba(X), clone(model).fit(X_, y).predict_proba(X_), atol=1e-6)
+        of_sample = make_pipeline(StandardScaler(), clone(model)).fit(X[tested], y[tested])
+        other = of_sample.predict_proba(X[~tested])
+        np.testing.assert_allclose(clf.selection_.rows.probas[name][~tested], other, atol=1e-6)
+
+
 def test_fold_fits_see_the_population_as_it_is():
     # labelled rows of the training part are weighted up, so the share of missing labels stays that of all rows
     X, _, y = partly_labelled(n=3000)
@@ -293,8 +303,7 @@ def test_missingness_that_a_feature_explains_is_noted():
     rng = np.random.default_rng(0)
     X, y, _ = partly_labelled(n=600)
     z = np.where(rng.uniform(size=600) < 1 / (1 + np.exp(-3 * X[:, 1])), -1, y)
-    with pytest.warns(UserWarning, match="not missing more often where rows are hard"):
-        clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, z)
+    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, z)
     assert [note.code for note in clf.selection_.notes] == ["no-support"]
 
 

@@ -20,18 +20,15 @@ from marmix.estimators.mixture import MARGaussianMixture
 from marmix.estimators.student import MARStudentMixture
 from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
 from marmix.selection.average import MARClassifierCV
-from marmix.selection.candidates import default_candidates, models_missingness
-from marmix.selection.comparison import Comparison, compare
+from marmix.selection.candidates import default_candidates, models_missingness, settled
+from marmix.selection.comparison import SAMPLE, Comparison, compare, refitted
+from marmix.selection.held_out import sample_places
 from marmix.tables.encoder import Encoder, numbers_of
 
 Step = Callable[[float, str], object]  # called with the finished share of the work, and what is done next
 
-SAMPLE = 20_000  # rows for comparing candidates
 LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left out of the average
 
-# After a comparison on a sample, the few candidates of the largest weights are fitted again to all rows, unless a pass over the
-# rows would make too many values. The others keep their fits to the sample.
-REFITTED, _MOST_VALUES = 4, 200_000_000
 _SHIFTED = 200_000  # most rows behind the offsets for known class shares
 
 _COST = {"auto": 1.0, "mixture": 0.5, "kernel": 0.4, "logistic": 0.3, "boosting": 0.3}  # in relation to all kinds
@@ -134,18 +131,6 @@ def sampled(rows: Rows, seed: int) -> Sample:
     return Sample(places, rows.X[places], z[places], labels[places], rows.missing[places], rows.encoder)
 
 
-def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[np.intp]:
-    """Positions of about `size` rows, or of all if there are fewer, stratified by class with the unlabelled as one more."""
-    if len(z) <= size:
-        return np.arange(len(z))
-    rng = np.random.default_rng(seed)
-    parts = []
-    for code in np.unique(z):
-        members = np.flatnonzero(z == code)
-        parts.append(rng.choice(members, min(len(members), max(2, round(size * len(members) / len(z)))), replace=False))
-    return np.sort(np.concatenate(parts))
-
-
 def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -> dict[str, Any]:
     """The default candidates for a sample; those that ignore the missingness still estimate how labels go missing.
 
@@ -173,10 +158,10 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
 def announced(kind: str, n_rows: int, n_features: int) -> str:
     """What is fitted, and about how long it takes.
 
-    The seconds of one core are ``8 + 0.016 (n d)^0.82`` for all kinds of models, measured on files of 240 x 3 to 5,000 x 50.
+    The seconds of one core are ``4 + 0.0025 (n d)^0.7`` for all kinds of models, measured on files of 942 x 4 to 5,000 x 50.
     """
     n = min(n_rows, SAMPLE)
-    seconds = _COST[kind] * (8.0 + 0.016 * (n * n_features) ** 0.82)
+    seconds = _COST[kind] * (4.0 + 0.0025 * (n * n_features) ** 0.7)
     time = f"{10.0 * max(round(seconds / 10.0), 1):.0f} s" if seconds < 95.0 else f"{seconds / 60.0:.0f} min"
     return (
         f"about {time} for candidates and usual classifiers, cross-validated on {n:,} rows with {n_features:,} features"
@@ -231,7 +216,7 @@ def averaged(
     results = {key: column for key, column in it.results.items() if key != "seconds"}  # the same file in every run
     results["weight"] = np.array([weights.get(name, 0.0) for name in results["candidate"].tolist()])
     if len(X) > n_compared:
-        names = refitted(estimators, weights, leading, len(X))
+        names = refitted(estimators, weights, len(X), leading)
         start, left = monotonic(), (cv.time_limit or np.inf) - float(it.results["seconds"].sum())
         for done, name in enumerate(names):
             if monotonic() - start > left:  # the others keep their fits to the sample
@@ -262,30 +247,8 @@ def least_weight(n_rows: int, n_compared: int) -> float:
     return LEAST_OF_SAMPLE if n_rows > n_compared else LEAST
 
 
-def refitted(estimators: dict[str, Pipeline], weights: dict[str, float], leading: str | None, n_rows: int) -> list[str]:
-    """The candidates to fit to all rows: a few of the largest weights, and the one whose parameters are reported."""
-    order = sorted(weights, key=lambda name: -weights[name])
-    largest = [
-        name
-        for name in order[:REFITTED]
-        if n_rows * estimators[name][-1].model_.score_model.values_per_row() <= _MOST_VALUES
-    ]
-    return [name for name in order if name in largest or name == leading]
-
-
 def _refit(pipeline: Pipeline, X: Array, labels: NDArray[Any], missing: Any) -> Pipeline:
     """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
-    last, fitted = pipeline.steps[-1]
-    parameters = fitted.get_params(deep=False)
-    settings = {
-        name: getattr(fitted, f"{name}_")
-        for name, value in parameters.items()
-        if isinstance(value, str) and value == "auto" and hasattr(fitted, f"{name}_")
-    }
-    if "cv" in parameters:  # nothing is left to choose
-        settings["cv"] = None
-    refit = clone(pipeline)
-    refit[-1].set_params(**settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report
-        return refit.fit(X, labels, **{f"{last}__missing": missing})
+        return settled(pipeline).fit(X, labels, **{f"{pipeline.steps[-1][0]}__missing": missing})

@@ -13,7 +13,7 @@ from marmix.estimate.designs import Design, design_of, doubly_robust, stratified
 from marmix.estimate.equations import means
 from marmix.estimate.results import Answer, answer
 from marmix.evaluation.scores import weighted_auc
-from marmix.inference.tables import Table
+from marmix.inference.tables import Shown, Table
 
 # Of each quantity the cells whose sum is divided by that of others; cells are tp, fn, fp and tn.
 _RATIOS = {
@@ -27,7 +27,7 @@ _RATIOS = {
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Shown):
     """What `diagnose` returns. Print it for a table.
 
     Attributes
@@ -83,12 +83,6 @@ class Diagnosis:
         return Table(
             "Diagnostic accuracy", columns, corrected.names, rows, facts, [corrected.assumption, *corrected.notes]
         )
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def diagnose(

@@ -9,11 +9,11 @@ from scipy.stats import t as student
 
 from marmix.core.arrays import Array
 from marmix.estimate.designs import Design
-from marmix.inference.tables import Table, p_text
+from marmix.inference.tables import Shown, Table, p_text
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Shown):
     """An estimate, or several, from partially labelled rows, with 95 % intervals. Print it for a table.
 
     Attributes
@@ -104,12 +104,6 @@ class Answer:
         facts = [("rows", f"{self.n:,}, {self.n_labelled:,} with a label"), ("design", self.design), *self.facts]
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
         return Table(self.title, list(columns), self.names, rows, facts, [self.assumption, *self.notes])
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def answer(

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, quiet
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
 from marmix.engines import block_rows
@@ -19,7 +18,7 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
     size = coordinates.size if fitted.model.has_label_term else coordinates.n_theta
-    low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in coordinates.bounds]).T
+    low, high = coordinates.bounds.T
     values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     X = fitted.X[fitted.z < 0]
@@ -33,12 +32,12 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     return draw, bool(undetermined or coordinates.chart.n_free > coordinates.n_theta)
 
 
-def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDArray[Any]) -> Array:
+def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: AnyArray) -> Array:
     """Class probabilities (n, K) of unlabelled rows at these parameters."""
     model, frame = fitted.objective.model, fitted.objective.engine.frame
     size = block_rows(model.n_features())
     out = np.empty((len(X), len(fitted.classes)))
-    with np.errstate(all="ignore"):
+    with quiet():
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
             p = posterior(model.scores(theta, frame.enter(X[rows])))

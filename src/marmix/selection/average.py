@@ -65,15 +65,18 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     Each candidate c predicts rows that were held out whole. Their labels alone are those of easy rows; but whether a label is
     missing is known of every row. The class probabilities of the candidates are averaged with the weights under which the average
     explains both best: the held-out labels, and by its uncertainty the missing indicators. Missingness that a linear function
-    of the features explains does not count. Unlabelled rows are scored by the posteriors of the average, as some hard rows may
-    hardly ever be labelled, and standard errors include how far these may be off.
+    of the features, their squares and absolute values explains does not count. Unlabelled rows are scored by posteriors of the
+    average, as some hard rows may hardly ever be labelled, and standard errors include how far these may be off.
+
+    Of 40,000 rows or more, the candidates are compared on a sample of 20,000. Those of the largest weights are then fitted to all
+    rows; rows outside the sample count as not tested.
 
     Parameters
     ----------
     estimators : dict or None, default=None
         Candidates by name: `MARGaussianMixture`, `MARStudentMixture`, `MARLogisticRegression`, `MARKernelClassifier`,
         `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled
-        rows. The default is about ten, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
+        rows. The default is about a dozen, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
         installed (the extra `boost`). Features are standardised before candidates that are not pipelines. Candidates see the
         classes as 0, 1, ... in the order of `classes_`, and columns by number; `delta`, `n_components` and `mechanism_features`
         may name them.
@@ -274,7 +277,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         notes = [
             text
             for note, text in zip(selection.notes, selection.sentences, strict=True)
-            if note.code not in ("prior", "missing-texts")
+            if note.code not in ("prior", "missing-texts", "no-support")
         ]
         if notes:
             warnings.warn(" ".join(notes), UserWarning, stacklevel=2)

@@ -46,9 +46,10 @@ from marmix.selection.candidates import (
     fit_one,
     knows_missingness,
     models_missingness,
+    settled,
 )
 from marmix.selection.evidence import Evidence, linear_predictor
-from marmix.selection.held_out import folds_of_copies, whole_row_folds
+from marmix.selection.held_out import folds_of_copies, sample_places, whole_row_folds
 from marmix.tables.encoder import Encoder, encoder_of, numbers_of
 from marmix.tables.preparation import Preparation
 
@@ -64,6 +65,10 @@ _LEAST_GAIN = 4.0
 # Audited rows that the weights before an audit count as. In 98 audits of 20 rows on data of benchmarks/real.py, seed 1000, the
 # log-loss of the other rows fell by .004, at worst it rose by .011; with 0 it fell by .006, and rose by .040.
 AUDIT_PRIOR = 20.0
+
+# Rows on which candidates are compared if there are twice as many or more. The few of the largest weights are then fitted to all
+# rows, unless a pass over these would make too many values; the others keep their fits to the sample.
+SAMPLE, REFITTED, _MOST_VALUES = 20_000, 4, 200_000_000
 
 _WEIGHING = 0.1  # share of the time that is left after all fits
 _DOUBT = 1e-3  # share of equal probabilities in those of rivals
@@ -240,6 +245,12 @@ class Training(NamedTuple):
     preparation: Preparation | None  # of the columns of a frame
     encoder: Encoder | None  # for X with missing values or codes of categories, which only boosted trees take
 
+    def rows(self, places: NDArray[np.intp]) -> "Training":
+        """These rows."""
+        parts = {name: getattr(self, name) for name in ("X", "z", "shares", "weight", "asked")}
+        taken: dict[str, Any] = {name: None if part is None else part[places] for name, part in parts.items()}
+        return self._replace(**taken)
+
     @property
     def numbers(self) -> Array:
         """X as features without missing values and categories."""
@@ -308,8 +319,12 @@ def compare(
     candidates, rivals = _pipelines(settings, training)
     if kept is not None:
         candidates = {}
-    folds = _folds(settings, training)
-    outcomes = _outcomes(settings, training, (candidates, rivals), folds, deadline, report)
+    places = np.arange(len(training.z))
+    if len(places) >= 2 * SAMPLE and isinstance(settings.cv, Integral):
+        places = sample_places(training.z, 0, SAMPLE)
+    sample = training.rows(places)
+    folds = _folds(settings, sample)
+    outcomes = _outcomes(settings, sample, (candidates, rivals), folds, deadline, report)
     late = [name for name in (*candidates, *rivals) if outcomes[name] is None]
     if late:
         notes.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": seconds}))
@@ -324,7 +339,12 @@ def compare(
             values = {"candidate": name, "failed": len(errors), "folds": len(folds)}
             notes += [Note("failed-folds", values | {"error": errors[0]})] if errors else []
     estimators = {name: fit[-1].estimator for name, fit in fits.items() if name in candidates}
-    probas = {name: _held_out(fit, training, folds) for name, fit in fits.items()}
+    probas = {name: _held_out(fit, sample, folds) for name, fit in fits.items()}
+    if len(places) < len(training.z):
+        folds = [places[test] for test in folds]
+        for name, held_out in probas.items():
+            probas[name] = fits[name][-1].estimator.predict_proba(training.X)
+            probas[name][places] = held_out
     if kept is not None and kept.rows is not None:
         estimators, probas = kept.estimators, {name: kept.rows.probas[name] for name in kept.estimators} | probas
     if not estimators:
@@ -337,6 +357,15 @@ def compare(
     result = _judged(settings.method, training, estimators, probas, folds, expected, notes)
     if kept is None:
         result.results["seconds"] = np.array([sum(one.seconds for one in fit.values()) for fit in fits.values()])
+    if len(places) < len(training.z) and kept is None:
+        missing = None if training.asked is None else training.missing
+        rest = (training.X, training.z, training.weight, None, training.shares, missing)
+        for name in refitted(estimators, result.weights, len(training.z)):
+            report(1.0 - _WEIGHING, f"{name}, all rows")
+            if monotonic() < deadline:
+                estimators[name] = fit_one(settled(estimators[name]), *rest).estimator or estimators[name]
+    if expected is not None:
+        result = replace(result, prior_offset=_offsets(training, estimators, expected))
     assert result.rows is not None
     digest, imputed = digest_of(training.X, training.labels), _transduction(result, training)
     rows = result.rows._replace(transduction=imputed, labels=training.labels, digest=digest)
@@ -348,8 +377,7 @@ def _verdict(it: Comparison, estimators: Mapping[str, Pipeline]) -> Verdict | No
     """Whether to use the imputed labels of the rows of the fit; None if there are none."""
     rows = it.rows
     assert rows is not None
-    numbers, names = np.arange(len(it.classes)), it.classes.astype(str).tolist()
-    shares = label_shares(rows.labels, numbers)
+    names, shares = it.classes.astype(str).tolist(), label_shares(rows.labels, np.arange(len(it.classes)))
     imputed = label_shares(rows.transduction, it.classes)[~shares.any(axis=1)].sum(axis=0)
     if not imputed.any():
         return None
@@ -360,13 +388,34 @@ def _verdict(it: Comparison, estimators: Mapping[str, Pipeline]) -> Verdict | No
         imputed=dict(zip(names, imputed.tolist(), strict=True)),
         audit="marmix.Audit(clf, X, y, n={})".format,
         log_loss=0.0 if it.score is None else it.score.value,
-        guessing=float(np.log(len(numbers))),
-        scored=it.joint is not None,
         converged=unconverged <= 0.5,
-        no_chance=0.0 if it.overlap is None else it.overlap.no_chance,
         rival="a classifier of `results_`" if rival is not None and rival.clear_loss else "",
     )
     return verdict(grounds if it.joint is None else grounds.with_table(it.joint))
+
+
+def _offsets(training: Training, estimators: Mapping[str, Pipeline], expected: Array) -> dict[str, Array]:
+    """The constants that give each candidate the known class shares."""
+    without = training.z < 0
+    weight = None if training.weight is None else training.weight[without]
+    probas = {
+        name: values_of(pipeline, "unlabelled_proba", training.X[without]) for name, pipeline in estimators.items()
+    }
+    return {name: class_offsets(proba, expected, weight) for name, proba in probas.items()}
+
+
+def refitted(
+    estimators: Mapping[str, Pipeline], weights: Mapping[str, float], n_rows: int, leading: str | None = None
+) -> list[str]:
+    """The candidates to fit to all rows after a comparison on a sample: a few of the largest weights, and the leading one."""
+    order = sorted(weights, key=lambda name: -weights[name])
+    values = {name: getattr(estimators[name][-1], "model_", None) for name in order[:REFITTED]}
+    largest = [
+        name
+        for name, model in values.items()
+        if model is None or n_rows * model.score_model.values_per_row() <= _MOST_VALUES
+    ]
+    return [name for name in order if name in largest or name == leading]
 
 
 def digest_of(X: Array, labels: NDArray[Any]) -> str:
@@ -431,7 +480,8 @@ def _pipelines(settings: Any, training: Training) -> tuple[dict[str, Pipeline], 
     grid = settings.estimators
     if grid is None:
         categories = training.encoder is not None and any(training.encoder.levels or ())
-        grid = default_candidates(K, n, d, n_labelled=labelled, categories=categories)
+        constant = bool((np.ptp(training.numbers, axis=0) == 0.0).any())
+        grid = default_candidates(K, n, d, n_labelled=labelled, categories=categories or constant)
     if not grid:
         raise ValueError("estimators is empty: name at least one candidate.")
     rivals = default_rivals(K, d, crowded(K, d, labelled)) if settings.rivals else {}
@@ -709,19 +759,12 @@ def _judged(
         "rival": np.repeat([False, True], [C, rivals]),
         "mechanism": np.append(models, np.zeros(rivals, dtype=bool)),
     }
-    offsets = None
-    if expected is not None:
-        weight = None if training.weight is None else training.weight[without]
-        offsets = {
-            name: class_offsets(values_of(pipeline, "unlabelled_proba", X[without]), expected, weight)
-            for name, pipeline in estimators.items()
-        }
     fields: dict[str, Any] = dict.fromkeys(
         ("score", "comparison", "rival_comparison", "independent_score", "overlap", "verdict")
     )
     fields |= {"n_features": X.shape[1], "features": training.features, "classes": training.classes}
     fields |= {"preparation": training.preparation}
-    fields |= {"estimators": estimators, "prior_offset": offsets, "results": results, "notes": notes}
+    fields |= {"estimators": estimators, "prior_offset": None, "results": results, "notes": notes}
     if not (z[tested] >= 0).any():
         notes.append(Note("single-label"))
         results["weight"] = np.append(np.full(C, 1.0 / C), np.zeros(rivals))

@@ -6,9 +6,9 @@ known of every row. With held-out class probabilities p of rows j of weight c_j,
     mean over labelled rows of -log p_{j y_j}   +   mean over all rows of -log P(m_j | u_j, v_j),
 
 where m_j is the missing indicator, u_j the entropy of p_j, and P the logit mechanism ``eta = a_0 + a_1 u + a_2 v``, a_1 >= 0,
-that fits best. The second driver v is a cross-fitted linear predictor of m from the features. It explains what is missing on
-one side of the features, however hard the rows are there; otherwise candidates that bend their uncertainty towards that side
-would win.
+that fits best. The second driver v is a cross-fitted predictor of m, linear in the features, their squares and their absolute
+values. It explains what is missing on one side of the features, or at their ends, however hard the rows are there; otherwise
+candidates that bend their uncertainty towards that side would win.
 """
 
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ PRIOR_ROWS = 1.0
 
 # Penalties of the linear predictor of the missing indicator, of which held-out rows choose one.
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
+_MOST_CURVED = 100  # features of which squares and absolute values are used too
 
 
 class Average(NamedTuple):
@@ -52,7 +53,7 @@ class Evidence:
     counts : array of shape (n,) or None
         Weights of the rows.
     v : array of shape (n,) or None
-        Held-out linear predictor of the missing indicator (see `linear_predictor`); None for a constant.
+        Held-out predictor of the missing indicator (see `linear_predictor`); None for a constant.
     tested : array of int or None
         The rows that were held out; by default all.
     missing : array of bool, shape (n,), or None
@@ -192,23 +193,28 @@ class Evidence:
 def linear_predictor(
     X: NDArray[np.floating], missing: NDArray[np.bool_], counts: Array | None, folds: list[NDArray[np.intp]]
 ) -> Array | None:
-    """Held-out log-odds that a label is missing, linear in the features, (n,); None if this cannot be estimated.
+    """Held-out log-odds that a label is missing, (n,); None if they cannot be estimated.
 
-    The coefficients for the test rows of each fold are fitted to the other rows, with the penalty that does best over all folds.
-    Rows that no fold tests get the overall log-odds.
+    They are linear in the features and, unless these are many, in their squares and absolute values. The coefficients for the
+    test rows of each fold are fitted to those of the others, with the penalty that does best over all folds. Rows that no fold
+    tests get the overall log-odds.
     """
-    if not folds or any(len(np.unique(np.delete(missing, test))) < 2 for test in folds):
+    rows = np.sort(np.concatenate(folds)) if len(folds) > 1 else np.arange(len(missing))
+    trains = [np.setdiff1d(rows, test) for test in folds]
+    if not folds or any(len(np.unique(missing[train])) < 2 for train in trains):
         return None
-    x = np.nan_to_num(StandardScaler().fit_transform(X))  # a missing value counts as the mean
+    scaler = StandardScaler()
+    x = np.nan_to_num(scaler.fit_transform(X))  # a missing value counts as the mean
+    if x.shape[1] <= _MOST_CURVED:
+        x = scaler.fit_transform(np.hstack([x, x**2, np.abs(x)]))
     w = np.ones(len(missing)) if counts is None else counts
     rate = float(w @ missing / w.sum())
     best = np.inf
     v = np.full(len(missing), np.log(rate / (1.0 - rate)))
     for C in _PENALTIES:
         eta = np.full(len(missing), np.log(rate / (1.0 - rate)))
-        for test in folds:
-            model = LogisticRegression(C=C, max_iter=200)
-            model.fit(np.delete(x, test, axis=0), np.delete(missing, test), np.delete(w, test))
+        for train, test in zip(trains, folds, strict=True):
+            model = LogisticRegression(C=C, max_iter=200).fit(x[train], missing[train], w[train])
             eta[test] = model.decision_function(x[test])
         loss = float(w @ (np.logaddexp(0.0, eta) - missing * eta))
         if loss < best:

@@ -108,6 +108,18 @@ def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[
     return [np.sort(rows[k::cv]) for k in range(min(cv, len(rows)))]
 
 
+def sample_places(z: NDArray[np.integer], seed: int, size: int) -> NDArray[np.intp]:
+    """Positions of about `size` rows, or of all if there are fewer, stratified by class with the unlabelled as one more."""
+    if len(z) <= size:
+        return np.arange(len(z))
+    rng = np.random.default_rng(seed)
+    parts = []
+    for code in np.unique(z):
+        members = np.flatnonzero(z == code)
+        parts.append(rng.choice(members, min(len(members), max(2, round(size * len(members) / len(z)))), replace=False))
+    return np.sort(np.concatenate(parts))
+
+
 class Sample(NamedTuple):
     """Training rows on the host, sorted by class with unlabelled rows last, on which settings are chosen."""
 
