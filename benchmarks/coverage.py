@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from scipy.special import log_softmax
 from scipy.stats import gamma, laplace
 
-from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix import Inference, MARGaussianMixture, MARLogisticRegression
 from marmix.inference.hypotheses import informative
 
 N, SMALL, LEVEL, PSEUDO_TRUE_ROWS = 1000, 200, 0.05, 1_000_000
@@ -108,7 +108,7 @@ def right(model, k, seed):
 def held(result, kind, true, title):
     """Whether each Wald interval holds the truth; NaN where the inference declines to give one."""
     values = np.array([true[name] for name in result.param_names])
-    limits = result.conf_int(LEVEL, kind)
+    limits = Inference(result.fitted, kind).conf_int(LEVEL)
     hits = np.where(np.isnan(limits[:, 0]), np.nan, (limits[:, 0] <= values) & (values <= limits[:, 1]))
     return {(title, name): hit for name, hit in zip(result.param_names, hits, strict=True)}
 

@@ -43,7 +43,7 @@ import numpy as np
 from audit import ppi
 from common import rows, tables
 from joblib import Parallel, delayed
-from real_files import FILES, Says, read
+from real_files import FILES, read
 from scipy.stats import beta
 from sklearn import datasets
 from sklearn.ensemble import ExtraTreesClassifier
@@ -52,6 +52,16 @@ from sklearn.model_selection import cross_val_predict, train_test_split
 
 from marmix import Audit, MARClassifierCV
 from marmix.datasets import hide_labels, make_mar_mixture
+
+
+class Says:
+    """A classifier whose rows are numbers of rows, and whose probabilities are those computed already."""
+
+    def __init__(self, proba):
+        self.proba, self.classes_ = proba, np.arange(proba.shape[1])
+
+    def predict_proba(self, X):
+        return self.proba[X]
 
 
 class Family(NamedTuple):
@@ -260,14 +270,13 @@ def of_one(name, seed):
 
 def groups_of(names):
     """The names of groups of families, and the families in them."""
-    enriched = [name for name in names if "enriched" in name]
-    features = [name for name in names if name in FAMILIES and name not in enriched]
-    groups = {
-        "simulated, because of features": [name for name in features if name.startswith("simulated")],
-        "real, because of features": [name for name in features if name.startswith("real")],
-        "because of the class": enriched,
-        "really missing": [name for name in names if name.startswith(MISSING)],
+    kinds = {"because of the class": "enriched", "lost on one side": "one-sided", "really missing": MISSING}
+    groups = {kind: [name for name in names if text in name] for kind, text in kinds.items()}
+    rest = [name for name in names if name in FAMILIES and not any(name in members for members in groups.values())]
+    features = {
+        f"{kind}, because of features": [name for name in rest if kind in name] for kind in ("simulated", "real")
     }
+    groups = features | groups
     return {group: members for group, members in groups.items() if members}
 
 
@@ -280,7 +289,7 @@ def cell(records, name):
 
 
 def print_table(report, records):
-    """The table by family and by group; returns the coverage by group and method."""
+    """The table by family and by group; returns coverage and half widths by group and method."""
     columns = {"ranges that contain the truth": "", "files": ""}
     for name in SAID:
         columns |= {name: ".2f", f"{name}: ±": ".3f"}
@@ -290,7 +299,7 @@ def print_table(report, records):
     for name, members in ({name: [name] for name in names} | groups_of(names)).items():
         part = [record for record in records if record["family"] in members]
         cells = [cell(part, key) for key in SAID]
-        found[name] = [share.value for share, _ in cells]
+        found[name] = [share.value for share, _ in cells], [width for _, width in cells]
         right, sure = np.array([record["sure"] for record in part]).T
         figures = [figure for pair in cells for figure in pair] + [np.mean(["(a)" not in record for record in part])]
         table.add(name, len(part), *figures, *(cell(part, key)[0] for key in BESIDES), tables.ratio(right, sure))
@@ -298,26 +307,24 @@ def print_table(report, records):
 
 
 def draw(path, found):
-    """How often each range contains the truth, by family, in a figure."""
+    """How often each range contains the truth, and how wide it is, by group of families, in a figure."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8.0, 0.27 * len(found) + 1.2), layout="constrained")
-    styles = (
-        ("o", "tab:blue"),
-        ("|", "tab:blue"),
-        ("s", "0.6"),
-        ("D", "tab:orange"),
-        ("^", "tab:purple"),
-        ("o", "tab:green"),
-    )
+    names = [name for name in groups_of(found) if name in found]
+    figure, panels = plt.subplots(1, 2, figsize=(8.5, 4.2), sharey=True, layout="constrained")
+    styles = zip("o|sD^o", ("tab:blue", "tab:blue", "0.6", "tab:orange", "tab:purple", "tab:green"), strict=True)
     for j, (name, (marker, color)) in enumerate(zip(SAID, styles, strict=True)):
-        axes.plot(
-            [row[j] for row in found.values()], range(len(found)), marker, color=color, ms=6, alpha=0.8, label=name
-        )
-    axes.axvline(0.95, color="0.8", zorder=0)
-    axes.set(yticks=range(len(found)), xlim=(-0.03, 1.03), xlabel="share of files whose truth lies in the range")
-    axes.set_yticks(range(len(found)), list(found), fontsize=8)
-    axes.invert_yaxis()
+        height = [i + 0.12 * (j - 2.5) for i in range(len(names))]
+        for panel, axes in enumerate(panels):
+            values = [found[group][panel][j] for group in names]
+            axes.plot(
+                values, height, marker, color=color, ms=8, mew=2 if marker == "|" else 1, label="" if panel else name
+            )
+    panels[0].axvline(0.95, color="0.8", zorder=0)
+    panels[0].set(xlim=(-0.03, 1.03), xlabel="share of files whose truth lies in the range")
+    panels[1].set(xlim=(0.0, None), xlabel="mean half width, share of the imputed labels")
+    panels[0].set_yticks(range(len(names)), [name.replace(", ", ",\n") for name in names])
+    panels[0].invert_yaxis()
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=150)
 

@@ -16,14 +16,15 @@ known.
 **Without an audit**: the share of wrong labels that usual classifiers claim, which is their error on the labelled rows in five
 folds, and their share of wrong labels in truth; the same of `MARClassifierCV`, with (a) the 95 % interval if labels are missing
 because of the features, (b) the range if rows of any class are also up to three times as likely to lose their label, the state
-of its verdict, and how many of its intervals of precision and recall of a class contain the truth.
+of its verdict and whether it asks for an audit before anything else, and how many of its intervals of precision and recall of a
+class contain the truth.
 
-**With an audit** of 20, 50 and 100 of the rows whose truth is known, drawn by chance, again and again: means of the share said to
-be wrong before learning and its 95 % interval, how often it contains the truth, how often the verdict is "verified", "not
-verified" and "do not use", and the share of wrong labels after learning among the rows that nobody checked, with how often its
-interval holds.
+**With an audit** of 20, 50 and 100 rows, drawn by chance, again and again: means of the share said to be wrong before learning
+and its 95 % interval, how often it contains the truth, how often the verdict is "verified", "not verified" and "do not use", and
+the share of wrong labels after learning among the rows that nobody checked, with how often its interval holds. The
+`MARClassifierCV` that is audited is fitted without the rows whose truth is not known.
 
-    python benchmarks/real_files.py [--draws 50] [--only TEXT] [--figure FILE]
+    python benchmarks/real_files.py [--draws 20] [--only TEXT] [--figure FILE]
 """
 
 import warnings
@@ -50,16 +51,6 @@ FILES = {
 USUAL = {"logistic regression": "logistic", "random forest": "forest", "gradient boosting": "boosting"}
 
 
-class Says:
-    """A classifier whose rows are numbers of rows, and whose probabilities are those computed already."""
-
-    def __init__(self, proba):
-        self.proba, self.classes_ = proba, np.arange(proba.shape[1])
-
-    def predict_proba(self, X):
-        return self.proba[X]
-
-
 def read(name, **options):
     """Features, labels and truth of a file, or None where it is not at hand; of photographs some rows."""
     found = unlabelled(name, **options)
@@ -70,7 +61,7 @@ def read(name, **options):
 
 
 def without_audit(X, z, truth):
-    """What is claimed, said and true of one file, and the probabilities behind the imputed labels."""
+    """What is claimed, said and true of one file, and the fitted classifier."""
     clf = MARClassifierCV(rivals=True, random_state=0).fit(X, z)
     open_rows, known = z < 0, (z < 0) & (truth >= 0)
     it, verdict, n = clf.selection_, clf.verdict_, int(np.sum(z < 0))
@@ -90,18 +81,16 @@ def without_audit(X, z, truth):
             if one.low is not None and (of == k).any():
                 share = np.mean((imputed[known] == truth[known])[of == k])
                 hits.append(one.low - 1e-9 <= share <= one.high + 1e-9)
-    return figures | {"of classes": f"{sum(hits)} of {len(hits)}"}, proba
+    figures["asked first"] = "yes" if verdict.next.startswith("Before") else ""
+    return figures | {"of classes": f"{sum(hits)} of {len(hits)}"}, clf
 
 
-def with_audit(proba, z, truth, k, n_draws):
+def with_audit(clf, X, z, truth, k, n_draws):
     """What audits of k rows say, and what learning from them gives."""
-    kept = np.flatnonzero((z >= 0) | (truth >= 0))
-    z, truth, clf = z[kept], truth[kept], Says(proba[kept])
-    rows, found, states = np.arange(len(z)), [], Counter()
-    lost = z < 0
-    wrong = np.sum(clf.proba.argmax(axis=1)[lost] != truth[lost])
+    lost, found, states = z < 0, [], Counter()
+    wrong = np.sum(clf.unlabelled_proba(X).argmax(axis=1)[lost] != truth[lost])
     for seed in range(n_draws):
-        audit = Audit(clf, rows, z, k, random_state=seed)
+        audit = Audit(clf, X, z, k, random_state=seed)
         result = audit.record(truth[audit.rows])
         others = np.setdiff1d(np.flatnonzero(lost), audit.rows)
         left = np.sum(result.transduction[others] != truth[others])
@@ -111,7 +100,8 @@ def with_audit(proba, z, truth, k, n_draws):
             [part / lost.sum() for part in said]
             + [said.low <= wrong <= said.high, left / max(len(others), 1), rest.low <= left <= rest.high]
         )
-    return np.mean(found, axis=0), " / ".join(str(states[state]) for state in STATES)
+    figures = {"before": wrong / lost.sum(), "figures": np.mean(found, axis=0)}
+    return figures | {"states": " / ".join(str(states[state]) for state in STATES)}
 
 
 def draw(path, said, audited):
@@ -131,7 +121,7 @@ def draw(path, said, audited):
         ):  # fmt: skip
             axes.hlines(i - 0.18, *facts[key][1:], lw=width, color=color, alpha=0.55, label=label if not i else "")
         if (name, SIZES[0]) in audited:
-            low, high = audited[name, SIZES[0]][0][1:3]
+            low, high = audited[name, SIZES[0]]["figures"][1:3]
             label = f"{SIZES[0]} rows audited"
             axes.hlines(i + 0.18, low, high, lw=7.0, color="tab:green", alpha=0.55, label=label if not i else "")
         axes.vlines(facts["wrong"], i - 0.38, i + 0.38, color="tab:red", lw=2.0, label="truth" if not i else "")
@@ -146,7 +136,7 @@ def draw(path, said, audited):
 def main():
     """Run everything, and print the tables."""
     parser = tables.parser_of(__doc__)
-    parser.add_argument("--draws", type=int, default=50, metavar="N", help="audits of each file and size")
+    parser.add_argument("--draws", type=int, default=20, metavar="N", help="audits of each file and size")
     parser.add_argument("--only", default="", metavar="TEXT", help="files whose name contains this")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figure")
     args = parser.parse_args()
@@ -155,34 +145,37 @@ def main():
     files = {name: read(**options) for name, options in FILES.items() if args.only in name}
     usual = [column for short in USUAL.values() for column in (f"{short} claims", short)]
     columns = {"file": "", "labels": "d", "missing": "d", "truth known": "d", **dict.fromkeys(usual, ".3f")}
-    columns |= {"marmix": ".3f", "(a)": "", "(b)": "", "truth lies in": "", "state": "", "class figures in (a)": ""}
+    texts = ["(a)", "(b)", "truth lies in", "state", "audit first", "class figures in (a)"]
+    columns |= {"marmix": ".3f"} | dict.fromkeys(texts, "")
     table = report.table("real files", columns, within=0.05, heading="Wrong labels without an audit")
-    probas = {}
+    fits = {}
     for name, file in files.items():
         if file is None:
             continue
-        facts, probas[name] = without_audit(*file)
+        facts, fits[name] = without_audit(*file)
         said[name] = facts
         a, b = (f"{low:.3f} to {high:.3f}" for _, low, high in (facts["a"], facts["b"]))
         where = next((key for key in "ab" if facts[key][1] <= facts["wrong"] <= facts[key][2]), "")
         where = f"({where})" if where else "neither"
         table.add(
             name, facts["labels"], facts["rows"] - facts["labels"], facts["known"], *(facts[column] for column in usual),
-            facts["wrong"], a, b, where, facts["state"], facts["of classes"],
+            facts["wrong"], a, b, where, facts["state"], facts["asked first"], facts["of classes"],
         )  # fmt: skip
     columns = {"file": "", "audited": "d", "said": ".3f", "interval": "", "covers": ".2f"}
     columns |= {" / ".join(STATES): "", "wrong before": ".3f", "wrong after": ".3f", "covers, after": ".2f"}
     table = report.table("real files, audited", columns, keys=2, within=0.05, heading="With an audit")
-    for name, proba in probas.items():
-        _, z, truth = files[name]
+    for name, clf in fits.items():
+        X, z, truth = files[name]
+        kept = (z >= 0) | (truth >= 0)
+        if not kept.all():
+            X, z, truth = X[kept], z[kept], truth[kept]
+            clf = MARClassifierCV(random_state=0).fit(X, z)
         for k in SIZES:
             if k >= said[name]["known"]:
                 continue
-            audited[name, k] = (value, low, high, covers, after, holds), states = with_audit(
-                proba, z, truth, k, args.draws
-            )
-            before = said[name]["wrong"]
-            table.add(name, k, value, f"{low:.3f} to {high:.3f}", covers, states, before, after, holds)
+            audited[name, k] = one = with_audit(clf, X, z, truth, k, args.draws)
+            value, low, high, covers, after, holds = one["figures"]
+            table.add(name, k, value, f"{low:.3f} to {high:.3f}", covers, one["states"], one["before"], after, holds)
     if args.figure:
         draw(args.figure, said, audited)
     report.write(args.json)

@@ -58,7 +58,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,
-    "ignore_repr_types": r"marmix\.displays\..*|matplotlib\..*",
+    "ignore_repr_types": r"marmix\.plotting\..*|matplotlib\..*",
     "image_srcset": ["2x"],
     "thumbnail_size": (400, 280),
 }

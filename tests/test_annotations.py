@@ -122,13 +122,19 @@ def test_answers_to_tasks_of_an_audit_are_read_again(tool, tmp_path):
 
 def test_an_export_is_surveyed_like_any_file(tmp_path):
     tasks = [
-        studio(choice(1, "oak" if i % 2 else "elm", cancelled=i % 3 == 0), id=i, size=i % 7 + i % 2) for i in range(40)
+        studio(choice(1 + i % 5 // 4, "oak" if i % 2 else "elm", cancelled=i % 3 == 0), id=i, size=i % 7 + i % 2)
+        for i in range(40)
     ]
-    plan = survey(written(tmp_path / "export.json", tasks), Options(tmp_path / "export.json", label="kind"))
+    table = written(tmp_path / "export.json", tasks)
+    plan = survey(table, Options(tmp_path / "export.json", label="kind"))
     assert plan.rows.classes.tolist() == ["elm", "oak"]
     assert (plan.rows.codes < 0).sum() == 14
     assert plan.options.id == "id"
     assert plan.preparation.features_in() == ["size"]
+    assert plan.table.names == ["id", "size", "site", "kind"]  # a next fit of what is written sees no other answers
+    plan = survey(table, Options(tmp_path / "export.json", votes=("kind by 1", "kind by 2")))
+    assert plan.preparation.features_in() == ["size"]
+    assert plan.table.names == ["id", "size", "site", "kind by 1", "kind by 2"]
 
 
 def test_answers_of_the_page_in_a_notebook_are_recorded(tmp_path):

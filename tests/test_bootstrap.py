@@ -160,8 +160,6 @@ def test_simulated_rows_of_a_mixture_have_its_moments(three, covariance_type):
         assert abs(len(members) / n - weight) < 5 * np.sqrt(weight / n)
         np.testing.assert_allclose(members.mean(axis=0), mean, atol=5 * np.sqrt(covariance.max() / len(members)))
         np.testing.assert_allclose(np.cov(members.T), covariance, atol=5 * covariance.max() * np.sqrt(2 / len(members)))
-    X, z = simulate(clf, np.zeros((n, 2)), np.random.default_rng(1))
-    assert abs(np.mean(z < 0) - clf.missing_proba(X).mean()) < 5 * 0.5 / np.sqrt(n)
 
 
 # Intervals.

@@ -14,10 +14,7 @@ from marmix.inference.hypotheses import HypothesisTest
 from marmix.selection.average import TOO_MANY
 from marmix.selection.candidates import crowded, default_candidates, default_rivals, fit_one
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:Labels are not missing more often"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 
 
 def rows(n, d, classes, seed=0):

@@ -113,7 +113,6 @@ def test_estimates_from_many_rows_by_way_of_samples_are_those_of_numpy(client, s
     agree(there, here)
     assert there.n_passes_ == here.n_passes_
     assert there.icl() == pytest.approx(here.icl(), rel=1e-10)
-    assert there.bic(lazy(X, (20_000, 20_000)), y) == pytest.approx(here.bic(), rel=1e-10)
 
 
 def test_weights_count_rows_and_rows_of_weight_zero_do_not_count(client, rows):

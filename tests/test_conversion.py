@@ -62,7 +62,12 @@ def test_attributes_are_those_that_scikit_learn_documents(two):
     theirs.fit(two.X, two.truth)
     for name in ("means_", "priors_", "covariance_", "coef_"):
         np.testing.assert_allclose(getattr(lda, name), getattr(theirs, name), rtol=1e-4, atol=1e-6)
-    assert vars(theirs).keys() - vars(lda).keys() <= {"_n_features_out", "explained_variance_ratio_", "scalings_"}
+    assert vars(theirs).keys() - vars(lda).keys() <= {
+        "_max_components",
+        "_n_features_out",
+        "explained_variance_ratio_",
+        "scalings_",
+    }
     full = MARGaussianMixture(covariance_type="full", link=None).fit(two.X, two.truth)
     qda = full.to_sklearn()
     for k in range(2):

@@ -247,7 +247,6 @@ def test_a_series_stays_a_series(dtype):
         ({"posterior": np.full((9, 2), 0.5)}, r"shape \(9, 2\)"),
         ({"link": "probit"}, "'probit'"),
         ({"measure": lambda log_tau: log_tau[:, 0]}, "slope is needed with a callable"),
-        ({"at_least": 6}, "class 0 has 5 labels"),
         ({"at_least": 5, "rate": 0.99}, "at_least=5.*rate"),
         ({"link": 1e300}, "too extreme"),
     ],

@@ -197,7 +197,6 @@ def test_a_fit_on_a_device_is_the_fit_on_the_host(there, estimator, classes):
     fit = estimator.fit(there(X), there(y), sample_weight=there(weight))
     assert fit.loglik_ == pytest.approx(loglik, rel=1e-10)
     assert fit.icl() == pytest.approx(icl, rel=1e-8)
-    assert fit.icl(there(X), there(y), sample_weight=there(weight)) == pytest.approx(icl, rel=1e-8)
     given = there(X)
     for result, expected in (
         (fit.predict_proba(given), probabilities),
@@ -232,19 +231,13 @@ def test_votes_are_those_of_the_host(there):
     np.testing.assert_array_equal(to_host(fit.impute(there(X), counts)), mine.transduction_)
 
 
-def test_single_precision_is_near_and_float32_rows_are_still_computed_in_double(there):
+def test_float32_rows_are_computed_in_double(there):
     X, y = rows_of(20_000)
     X = X.astype(np.float32)
     options = {"link": "logit", "covariance_type": "tied"}
     mine = MARGaussianMixture(**options).fit(X, y)
     double = MARGaussianMixture(**options).fit(there(X), there(y))
-    single = MARGaussianMixture(**options, precision="single").fit(there(X), there(y))
     np.testing.assert_allclose(double.means_, mine.means_, rtol=1e-9)
-    error = mine.inference(X, y).bse
-    np.testing.assert_allclose(single.means_, mine.means_, atol=0.05 * error[2:8].min())
-    np.testing.assert_allclose(single.alpha_, mine.alpha_, atol=0.05 * error[-2:].max())
-    assert single.loglik_ == pytest.approx(mine.loglik_, rel=1e-6)
-    assert single.converged_
 
 
 def test_bad_rows_are_refused(there):

@@ -455,7 +455,7 @@ def test_an_average_of_classifiers_has_the_displays_of_its_predictions_alone(two
     score = evaluation.roc_auc(y, proba, both.missing_proba(X), classes=[0, 1], posterior=proba)
     assert area == pytest.approx(score.value)
     for kind in (MissingnessDisplay, MixtureDisplay):
-        with pytest.raises(ValueError, match="MARClassifierCV"):
+        with pytest.raises(TypeError, match="MARClassifierCV"):
             kind.from_estimator(both, X, y)
     ignoring = MARClassifierCV(estimators={"off": grid["off"]}, cv=2).fit(X, y)
     assert CalibrationDisplay.from_estimator(ignoring, X, y).note_ == UNCORRECTED

@@ -12,7 +12,6 @@ from marmix.core.charts import LABEL_MAX
 from marmix.core.covariance import STRUCTURES
 from marmix.core.measures import posterior
 from marmix.core.notes import BoundaryWarning
-from marmix.inference.simulation import simulate
 from marmix.objectives import MissingnessObjective
 from marmix.persistence import load, save
 
@@ -139,7 +138,8 @@ def test_odds_of_labelled_and_unlabelled_rows(make, masked):
     """With the logit link, e^delta is the ratio of the odds of a class without and with a label."""
     X, y, _ = masked
     fit = make(delta={1: 1.2}).fit(X, y)
-    q, tau = fit.model_.missing_proba_by_class(X), fit.predict_proba(X).T
+    p = fit.model_.posterior(X)
+    q, tau = fit.mechanism_.missing_proba_by_class(fit.mechanism_.drivers(p, None)), p.tau
     missing, given = fit.model_.unlabelled_posterior(X).tau, tau * (1.0 - q)
     np.testing.assert_allclose((missing[1] / missing[0]) / (given[1] / given[0]), np.exp(1.2), rtol=1e-9)
     np.testing.assert_allclose(fit.missing_proba(X), np.sum(tau * q, axis=0), rtol=1e-12)
@@ -176,8 +176,6 @@ def test_a_run_off_is_reported():
 def test_starts(masked):
     X, y, _ = masked
     fit = MARGaussianMixture(delta="estimate").fit(X, y)
-    again = MARGaussianMixture(delta="estimate", init={"delta": fit.delta_, "alpha": fit.alpha_}).fit(X, y)
-    assert again.loglik_ == pytest.approx(fit.loglik_, abs=1e-4)
     warm = MARGaussianMixture(delta={0: -1.0}, warm_start=True).fit(X, y).set_params(delta="estimate").fit(X, y)
     assert warm.loglik_ == pytest.approx(fit.loglik_, abs=1e-4)
 
@@ -247,45 +245,14 @@ def test_likelihood_ratio(masked):
     assert MARGaussianMixture().fit(X, at_random).inference(X, at_random).test_label_term().p_value > 0.05
 
 
-def test_simulated_rows_follow_the_label_term(masked):
-    X, y, _ = masked
-    fit = MARGaussianMixture(delta={1: 3.0}).fit(X, y)
-    rows = np.repeat(X, 25, axis=0)
-    _, z = simulate(fit, rows, np.random.default_rng(0))
-    labelled = np.bincount(z[z >= 0]) / len(z)
-    expected = np.mean(fit.predict_proba(rows).T * (1.0 - fit.model_.missing_proba_by_class(rows)), axis=1)
-    np.testing.assert_allclose(labelled, expected, atol=0.03)
-
-
-def test_imputed_labels_use_the_missingness(masked):
+def test_drawn_labels_use_the_missingness(masked):
     X, y, _ = masked
     for options in ({"delta": {1: 1.0}}, {"delta": "estimate"}):
         fit = MARGaussianMixture(**options).fit(X, y)
-        result = fit.inference(X, y)
-        imputed = result.imputed_labels()
         proba = fit.model_.unlabelled_posterior(X[y < 0]).tau
-        assert np.array_equal(imputed.label, fit.transduction_[y < 0])
-        np.testing.assert_allclose(imputed.probability, proba.max(axis=0), rtol=1e-9)
-        assert ((imputed.lower < imputed.probability) & (imputed.probability < imputed.upper)).all()
-        drawn = result.multiple_imputations(100, random_state=0)
+        assert np.array_equal(proba.argmax(axis=0), fit.transduction_[y < 0])
+        drawn = fit.inference(X, y).multiple_imputations(100, random_state=0)
         np.testing.assert_allclose(drawn.proba[y < 0].mean(axis=0), proba.mean(axis=1), atol=0.02)
-
-
-def test_width_of_imputed_intervals(masked):
-    """The interval of an imputed probability by the delta method, against differences of the log-odds."""
-    X, y, _ = masked
-    result = MARGaussianMixture(delta="estimate").fit(X, y).inference(X, y)
-    fitted, rows = result.fitted, X[y < 0][:5]
-
-    def log_odds(theta, mechanism):
-        p = posterior(fitted.objective.model.scores(theta, fitted.objective.engine.frame.enter(rows)))
-        proba = mechanism.unlabelled(p, None).tau
-        return np.log(proba[1] / proba[0])
-
-    errors = np.sqrt(np.diag(fitted.covariance_of(fitted.jacobian_of(log_odds), "sandwich")))
-    imputed = result.imputed_labels()
-    width = np.log(imputed.upper / (1.0 - imputed.upper)) - np.log(imputed.lower / (1.0 - imputed.lower))
-    np.testing.assert_allclose(width[:5], 2.0 * 1.959964 * errors, rtol=1e-4)
 
 
 # What is refused.
@@ -295,13 +262,12 @@ def test_width_of_imputed_intervals(masked):
     ("options", "message"),
     [
         ({"delta": {"ill": 1.0}}, "delta names the class 'ill', but the classes are"),
-        ({"delta": {1: np.inf}}, "finite number"),
-        ({"delta": {1: "much"}}, "finite number"),
+        ({"delta": {1: np.inf}}, "between -50 and 50"),
+        ({"delta": {1: "much"}}, "to float: 'much'"),
         ({"delta": 0.7}, "must be None, 'estimate', or a dict"),
         ({"delta": "free"}, "must be None, 'estimate', or a dict"),
         ({"delta": {1: 1.0}, "link": None}, "leave delta=None"),
         ({"delta": "estimate", "mechanism_weight": "auto"}, "give a number"),
-        ({"delta": "estimate", "init": {"delta": [1.0, 1.0]}}, "must be 0 for the first class"),
     ],
 )
 def test_refused_options(options, message, masked):

@@ -70,18 +70,6 @@ def test_the_gradient_of_weighted_rows_is_that_of_their_log_likelihood(measure, 
         np.testing.assert_allclose(gradient[:, k], (up - down) / (2 * step), atol=1e-8 * np.abs(gradient).max() + 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["host", "torch"])
-@pytest.mark.parametrize(("measure", "classes"), CASES)
-def test_the_diagonal_is_that_of_the_full_curvature(measure, classes, kind):
-    mechanism, scores, *rest = weighted_problem(measure, classes)
-    if kind == "torch":
-        scores = pytest.importorskip("torch").asarray(scores)
-    full, diagonal = (mechanism.terms(scores, *rest, curvature=kind) for kind in ("full", "diagonal"))
-    np.testing.assert_allclose(diagonal.curvature, np.einsum("nkk->nk", full.curvature), rtol=1e-14)
-    np.testing.assert_array_equal(diagonal.loglik, full.loglik)
-    np.testing.assert_array_equal(diagonal.gradient, full.gradient)
-
-
 def test_tables_and_lists_are_arrays():
     mechanism, scores, missing, covariates, weight = weighted_problem("entropy", 3)
     tables = pd.DataFrame(scores), pd.Series(missing), pd.DataFrame(covariates), pd.Series(weight)
@@ -93,25 +81,12 @@ def test_tables_and_lists_are_arrays():
             np.testing.assert_array_equal(other, mine)
 
 
-@pytest.mark.parametrize("curvature", ["full", "diagonal"])
-def test_a_row_of_weight_two_is_the_row_twice(curvature):
+def test_a_row_of_weight_two_is_the_row_twice():
     mechanism, scores, missing, covariates, _ = weighted_problem("margin", 3)
-    weighted = mechanism.terms(scores, missing, covariates, np.full(len(scores), 2.0), curvature)
+    weighted = mechanism.terms(scores, missing, covariates, np.full(len(scores), 2.0))
     twice = (np.concatenate([a, a]) for a in (scores, missing, covariates))
-    for double, single in zip(weighted, mechanism.terms(*twice, curvature=curvature), strict=True):
+    for double, single in zip(weighted, mechanism.terms(*twice), strict=True):
         np.testing.assert_allclose(double, single.reshape(2, len(scores), *single.shape[1:]).sum(axis=0), rtol=1e-14)
-
-
-def test_terms_do_not_depend_on_blocks_and_threads():
-    mechanism = Mechanism("entropy", alpha=(0.4, 0.8))
-    scores, missing = simulated(mechanism, n=120_000, classes=4)
-    weight = np.random.default_rng(0).uniform(size=len(scores))
-    terms = mechanism.terms(scores, missing, sample_weight=weight, curvature="diagonal")
-    some = np.r_[0:7, 8190:8195, 60_000:60_005, 119_990:120_000]
-    for whole, part in zip(
-        terms, mechanism.terms(scores[some], missing[some], None, weight[some], "diagonal"), strict=True
-    ):
-        np.testing.assert_allclose(whole[some], part, rtol=1e-13)
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-12), ("float32", 1e-5)])
@@ -121,11 +96,10 @@ def test_torch_scores_give_torch_arrays_with_the_same_values(measure, classes, d
     mechanism, scores, missing, covariates, weight = weighted_problem(measure, classes)
     there = torch.asarray(scores, dtype=getattr(torch, dtype))
     options = (torch.asarray(missing), torch.asarray(covariates), torch.asarray(weight))
-    for curvature in ("full", "diagonal"):
-        here = mechanism.terms(there.double().numpy(), missing, covariates, weight, curvature)
-        for mine, other in zip(here, mechanism.terms(there, *options, curvature), strict=True):
-            assert other.dtype == there.dtype
-            np.testing.assert_allclose(other.numpy(), mine, rtol=rtol, atol=rtol * np.abs(mine).max())
+    here = mechanism.terms(there.double().numpy(), missing, covariates, weight)
+    for mine, other in zip(here, mechanism.terms(there, *options), strict=True):
+        assert other.dtype == there.dtype
+        np.testing.assert_allclose(other.numpy(), mine, rtol=rtol, atol=rtol * np.abs(mine).max())
     for name, arguments in (("uncertainty", ()), ("missing_proba", (covariates,))):
         values = getattr(mechanism, name)(there, *arguments)
         assert values.dtype == there.dtype
@@ -138,11 +112,9 @@ def test_torch_scores_give_torch_arrays_with_the_same_values(measure, classes, d
 def test_terms_need_only_the_array_api_standard(measure, classes):
     strict = pytest.importorskip("array_api_strict")
     mechanism, *arguments = weighted_problem(measure, classes)
-    for curvature in ("full", "diagonal"):
-        here = mechanism.terms(*arguments, curvature)
-        there = mechanism.terms(*map(strict.asarray, arguments), curvature)
-        for mine, other in zip(here, there, strict=True):
-            np.testing.assert_allclose(to_host(other), mine, rtol=1e-12, atol=1e-14)
+    here, there = mechanism.terms(*arguments), mechanism.terms(*map(strict.asarray, arguments))
+    for mine, other in zip(here, there, strict=True):
+        np.testing.assert_allclose(to_host(other), mine, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("missing", [0, 1])
@@ -268,7 +240,6 @@ def test_bad_input_is_refused(scores, missing, message):
         ({"missing": [0, 1, np.nan]}, "missing must be 3 values"),
         ({"sample_weight": [1.0, 2.0]}, "sample_weight must be 3 values"),
         ({"covariates": np.zeros((3, 1))}, "covariates must have shape"),
-        ({"curvature": "block"}, "curvature='block' is not one of"),
     ],
 )
 def test_bad_arguments_of_terms_are_named(options, message):

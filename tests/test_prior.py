@@ -9,7 +9,6 @@ from sklearn.base import clone
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, load, save
 from marmix.evaluation.prior import class_offsets, tilted
 
-pytestmark = pytest.mark.filterwarnings("ignore:Labels are not missing more often:UserWarning")
 TWO = {"linear": MARLogisticRegression(link=None), "tied": MARGaussianMixture(covariance_type="tied", link=None)}
 
 

@@ -192,15 +192,10 @@ def test_far_rows_are_uncertain(heavy):
     assert (MARGaussianMixture().fit(X, y).predict_proba(far).max(axis=1) > 0.999999).all()
 
 
-def test_the_fit_starts_from_given_values(heavy):
-    first = MARStudentMixture(covariance_type="full", dof="by_class").fit(*heavy)
-    names = ("weights", "means", "scales", "dof", "alpha")
-    again = MARStudentMixture(
-        covariance_type="full", dof="by_class", init={name: getattr(first, f"{name}_") for name in names}
-    ).fit(*heavy)
-    assert again.loglik_ == pytest.approx(first.loglik_, abs=1e-5)
-    warm = first.set_params(warm_start=True).fit(*heavy)
-    assert warm.loglik_ >= again.loglik_ - 1e-5
+def test_a_warm_start_is_no_worse(heavy):
+    clf = MARStudentMixture(covariance_type="full", dof="by_class").fit(*heavy)
+    first = clf.loglik_
+    assert clf.set_params(warm_start=True).fit(*heavy).loglik_ >= first - 1e-5
 
 
 @pytest.mark.parametrize(
@@ -210,9 +205,6 @@ def test_the_fit_starts_from_given_values(heavy):
         ({"dof": 0.5}, "dof=0.5 must be"),
         ({"dof": True}, "dof=True must be"),
         ({"solver": "ecm"}, "solver='lbfgs'"),
-        ({"init": {"covariances": np.eye(2)}}, "starting values are weights, means, scales, dof"),
-        ({"init": {"dof": [3.0, 4.0, 5.0]}}, "one or 2 of them"),
-        ({"init": {"dof": 0.0}}, "numbers from 1 on"),
     ],
 )
 def test_settings_that_are_refused(two, options, message):
@@ -268,7 +260,7 @@ def test_multiple_imputation_and_simulation_use_the_tails(heavy):
     resampled = clf.inference(X, y).bootstrap(3, random_state=0)
     assert resampled.estimates.shape == (3, len(clf.inference(X, y).params))
     assert (resampled.estimates[:, clf.inference(X, y).param_names.index("1/dof")] < 1.0).all()
-    rows, _ = simulate(clf, np.repeat(X, 30, axis=0), np.random.default_rng(0))
+    rows, _ = simulate(clf, np.repeat(X, 30, axis=0), np.random.default_rng(0), missing=0.0)
     share = np.mean(np.abs(rows[:, 1] - np.median(rows[:, 1])) > 6.0 * np.sqrt(clf.scales_[1, 1]))
     assert share == pytest.approx(2 * t(clf.dof_[0]).sf(6.0), rel=0.4)  # for a Gaussian it is 2e-9
 

@@ -1,5 +1,7 @@
 """A summary says what was fitted and found, and its HTML stands below scikit-learn's diagram."""
 
+from email.message import Message
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -106,3 +108,12 @@ def test_a_choice_lists_candidates_by_weight_and_the_verdict(choice):
     assert facts_of(choice)["candidates"] == "average of 2"
     for number in (choice.score_.value, *choice.score_.interval, choice.score_.plain):
         assert f"{number:.3f}" in facts_of(choice)["log-loss"]
+
+
+def test_the_html_leads_to_the_documentation_where_the_package_names_it(monkeypatch):
+    about = Message()
+    about["Project-URL"] = "Documentation, https://docs.example"
+    monkeypatch.setattr("marmix.estimators.summary.metadata", lambda name: about)
+    for estimator in (MARLogisticRegression(), MARClassifierCV()):
+        name = type(estimator).__name__
+        assert f'href="https://docs.example/api/generated/marmix.{name}.html"' in estimator._repr_html_()

@@ -28,7 +28,6 @@ GOOD = Grounds(
     "oak",
     55.0,
     log_loss=0.2,
-    guessing=0.69,
 )
 
 
@@ -37,10 +36,15 @@ GOOD = Grounds(
     [
         ({}, NOT_VERIFIED, "8 (4 to 14) of the 100"),
         ({}, NOT_VERIFIED, "3 to 25"),
-        ({"given": {"elm": 80.0, "oak": 20.0}}, NOT_VERIFIED, "80 % of the given and 45 %"),
+        ({"given": {"elm": 80.0, "oak": 20.0}}, NOT_VERIFIED, "80 % of the given labels are 'elm', and 45"),
+        (
+            {"classes": [np.array([0.25, 0.75])] * 99},
+            NOT_VERIFIED,
+            "50 % of the given labels are 'elm', and 25 to 25 %",
+        ),
+        ({"given": {"elm": 19.0, "oak": 19.0}}, NOT_VERIFIED, "2 classes have fewer than 20 labels"),
         ({"given": {"elm": 50.0, "oak": 19.0}}, NOT_VERIFIED, "19 rows are labelled 'oak'"),
         ({"given": {"elm": 50.0, "oak": 4.0}}, DO_NOT_USE, "Only 4 rows are labelled 'oak'"),
-        ({"scored": False}, DO_NOT_USE, "single labelled row"),
         ({"converged": False}, DO_NOT_USE, "did not converge"),
         ({"wrong": Range(None, None, None)}, DO_NOT_USE, "cannot be told"),
         ({"wrong": Range(20.0, 12.0, 30.0)}, NOT_VERIFIED, "more than the 10 %"),
@@ -48,7 +52,6 @@ GOOD = Grounds(
         ({"wrong": Range(7.0, 4.0, 9.0), "most": 95.0}, NOT_VERIFIED, "7 (4 to 9)"),
         ({"wrong": Range(60.0, 51.0, 80.0), "most": 30.0}, DO_NOT_USE, "more than half"),
         ({"log_loss": 0.8}, DO_NOT_USE, "0.800, is worse"),
-        ({"no_chance": 0.3}, NOT_VERIFIED, "30 % of the rows"),
         ({"rival": "random forest"}, NOT_VERIFIED, "random forest"),
     ],
 )

@@ -3,7 +3,7 @@
 from typing import assert_type
 
 import marmix
-from marmix import audit, datasets, evaluation, io, objectives, persistence, plotting, skore, tables, torch
+from marmix import audit, datasets, estimate, evaluation, io, objectives, persistence, plotting, skore, tables, torch
 from marmix.inference import bootstrap, hypotheses, imputation, intervals
 from marmix.inference.tables import Table
 
@@ -49,6 +49,15 @@ drawn = marmix.Audit(clf, X, y, n=20)
 assert_type(drawn, marmix.Audit)
 answer: audit.AuditResult = drawn.record({3: 1})
 audited: audit.AuditedClassifier | None = answer.classifier
+assert_type(answer.wrong, audit.Estimate)
+of_class: audit.ClassEstimates = answer.classes["1"]
+page_of_rows = marmix.label_page(drawn, X, show=["note"])
+drawn.record(page_of_rows.answers("audit-labels.csv"))
+
+assert_type(estimate.share(answer, X, y, of=1), estimate.Answer)
+answers = [estimate.mean(clf, X, y, [0.0, 1.0]), estimate.difference(clf, X, y, X[:, 0] > 0.0)]
+answers.append(estimate.regression(answer, X, y, X[:, :1], "linear"))
+sensitivity: float = marmix.diagnose(proba[:, 1], y, X, source=answer, threshold=0.5)["sensitivity"].value
 
 score = evaluation.accuracy(y, proba, q, classes=clf.classes_)
 assert_type(score, evaluation.Score)
@@ -68,7 +77,7 @@ display: plotting.MissingnessDisplay = plotting.MissingnessDisplay.from_estimato
 converted: io.Converted = io.to_memmap("rows.csv", "rows.npy")
 opened = io.open_memmap("rows.npy")
 prepared: tables.Preparation = tables.Preparation().fit(X)
-found = tables.Counts, marmix.BoundaryWarning, marmix.__version__, skore.checks(X)
+found = tables.Counts, tables.Encoder, marmix.BoundaryWarning, marmix.__version__, skore.checks(X)
 
 mechanism = marmix.Mechanism(alpha=(1.0, -3.0)).profile(proba, q > 0.5)
 assert_type(mechanism, marmix.Mechanism)

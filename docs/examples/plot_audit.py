@@ -2,7 +2,7 @@
 Audit: how many imputed labels are wrong?
 =========================================
 
-A radiologist called some masses in mammograms benign or malignant and left the doubtful ones open. How many imputed labels are
+A radiologist decided some masses in mammograms and left the doubtful ones open. How many imputed labels are
 wrong: by the model's own account, by audits of 20, 50 and 100 rows, and in truth?
 """
 

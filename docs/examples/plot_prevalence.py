@@ -2,7 +2,7 @@
 Known shares: when you know how common a class is
 =================================================
 
-Most masses that a radiologist called are malignant; of all masses it is about half. A model that learns from the labels expects
+Most masses that a radiologist decided are malignant; of all masses it is about half. A model that learns from the labels expects
 far too many malignant ones. If you know the share of a class among all rows, from a registry or an earlier study, pass it as
 ``prior``.
 """

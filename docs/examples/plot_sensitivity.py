@@ -30,7 +30,7 @@ print(f"malignant: {now / len(y):.0%} of all masses, by the model")
 # Vary the assumption
 # -------------------
 # An odds ratio of 1/4 means: of masses that look alike, the malignant ones are a quarter as likely to be left open. That is
-# plausible: what worries a radiologist, he calls. Biopsies have since decided every mass, so the figure can show the truth.
+# plausible: a radiologist is quick to decide what worries him. The figure can show the truth, because biopsies found it.
 
 ratios = np.array([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2])
 sweep = clf.sensitivity(X, y, delta=np.log(ratios), label="malignant")

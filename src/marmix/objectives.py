@@ -18,15 +18,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from marmix.core.arrays import Array, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet, unmasked
 from marmix.core.labels import asked_labels, encode_labels
 from marmix.core.links import hazard, log_missing
 from marmix.core.measures import log_tau, posterior
 from marmix.core.mechanism import Mechanism, drivers_of
 from marmix.core.workers import available, ordered
 from marmix.engines.checks import check_finite, checked_weights
+from marmix.engines.rows import slices
 
 # A leaf of unlabelled rows has next to no curvature where the uncertainty is flat: this much is added to each row, times w.
 CURVATURE_FLOOR = 0.02
@@ -71,8 +72,8 @@ class Losses(NamedTuple):
 class LossRows(NamedTuple):
     """Rows of a loss: class codes, -1 if unknown; whether the label was missing; weights and covariates (L, n), if any."""
 
-    z: NDArray[np.integer]
-    missing: NDArray[np.bool_]
+    z: Ints
+    missing: Bools
     weight: Array | None = None
     covariates: Array | None = None
 
@@ -254,7 +255,6 @@ class MissingnessObjective:
         self._workers = min(available(), 4) if n >= _MANY_ROWS else 1
         self._gradient = np.empty((self.vectors, n), dtype=np.float32)  # the precision of the libraries
         self._curvature = np.empty_like(self._gradient)
-        self._space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=np.float32)  # working memory of one thread
 
     @property
     def init_score(self) -> Array:
@@ -403,7 +403,7 @@ class MissingnessObjective:
             self.mechanism, self._estimated = bounded(mechanism, drivers, labelled, weight), True
 
     @cached_property
-    def _sample(self) -> tuple[NDArray[np.intp], int]:
+    def _sample(self) -> tuple[Ints, int]:
         """Rows for the profile, evenly spread, those whose label was not missing first, and the number of these."""
         groups = [np.flatnonzero(~self._rows.missing), np.flatnonzero(self._rows.missing)]
         step = -(-len(self._rows.z) // _PROFILE_ROWS)
@@ -412,13 +412,12 @@ class MissingnessObjective:
 
     # Gradient and curvature, block by block, in the precision of the results
 
-    def _fill(self, scores: Array, active: bool, gradient: NDArray[Any], curvature: NDArray[Any]) -> None:
+    def _fill(self, scores: Array, active: bool, gradient: AnyArray, curvature: AnyArray) -> None:
         mechanism, n = self.mechanism if active else None, len(self._rows.z)
         kernel = _two_classes if self.vectors == 1 else _many_classes
 
-        def start(space: NDArray[Any] | None = None) -> Callable[[slice], None]:
-            if space is None:
-                space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)
+        def start() -> Callable[[slice], None]:
+            space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)  # working memory of a thread
 
             def fill(part: slice) -> None:
                 g, h, work = gradient[:, part], curvature[:, part], space[:, :, : part.stop - part.start]
@@ -430,25 +429,23 @@ class MissingnessObjective:
 
             return fill
 
-        blocks = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
         if self._workers > 1:
-            ordered(start, blocks, self._workers)
+            ordered(start, slices(n, _BLOCK), self._workers)
             return
-        fill = start(self._space if gradient.dtype == self._space.dtype else None)
-        with np.errstate(all="ignore"):
-            for rows in blocks:
-                fill(rows)
+        with quiet():
+            for _ in map(start(), slices(n, _BLOCK)):
+                pass
 
 
 def _two_classes(
     scores: Array,
-    labels: NDArray[Any],
+    labels: AnyArray,
     rows: LossRows,
     mechanism: Mechanism | None,
     w: float,
-    gradient: NDArray[Any],
-    curvature: NDArray[Any],
-    space: NDArray[Any],
+    gradient: AnyArray,
+    curvature: AnyArray,
+    space: AnyArray,
 ) -> None:
     """Fill in gradient and curvature of two classes in the log odds (1, n) of the second; `space` is working memory.
 
@@ -494,13 +491,13 @@ def _two_classes(
 
 def _many_classes(
     scores: Array,
-    labels: NDArray[Any],
+    labels: AnyArray,
     rows: LossRows,
     mechanism: Mechanism | None,
     w: float,
-    gradient: NDArray[Any],
-    curvature: NDArray[Any],
-    space: NDArray[Any],
+    gradient: AnyArray,
+    curvature: AnyArray,
+    space: AnyArray,
 ) -> None:
     """Fill in gradient and curvature of three or more classes in their scores (K, n); `space` is working memory.
 
@@ -542,7 +539,7 @@ def _many_classes(
     curvature += slope
 
 
-def _by_eta(mechanism: Mechanism, drivers: Array, missing: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _by_eta(mechanism: Mechanism, drivers: Array, missing: Bools) -> tuple[Array, Array]:
     """Slope of each row's log-likelihood in eta, and its expected square."""
     eta = mechanism.eta(drivers)
     if mechanism.shape == 1.0 and not mechanism.share:  # logit
@@ -553,7 +550,7 @@ def _by_eta(mechanism: Mechanism, drivers: Array, missing: NDArray[np.bool_]) ->
         information = q * q
         np.subtract(q, information, out=information)
         return np.subtract(missing, q, out=q), information
-    with np.errstate(all="ignore"):
+    with quiet():
         eta = np.asarray(eta, dtype=float)
         h = hazard(eta, mechanism.shape)
         _, _, slope = log_missing(eta, h.n + mechanism.extra, h.slope, mechanism.extra)
@@ -568,7 +565,7 @@ def losses(scores: Array, rows: LossRows, mechanism: Mechanism | None) -> Losses
     if mechanism is None:
         return Losses(labels, 0.0)
     order, given = _given_first(rows)
-    with np.errstate(all="ignore"):
+    with quiet():
         drivers = drivers_of(mechanism.measured(p).value, rows.covariates)[:, order]
         missing = mechanism.loglik_of(drivers, given, None if rows.weight is None else rows.weight[order])
     return Losses(labels, -float(missing))
@@ -579,7 +576,7 @@ def profiled(mechanism: Mechanism | None, scores: Array, rows: LossRows) -> Mech
     if mechanism is None or rows.missing.all() or not rows.missing.any():
         return mechanism
     order, given = _given_first(rows)
-    with np.errstate(all="ignore"):
+    with quiet():
         u = mechanism.measured(posterior(scores)).value
     drivers, w = drivers_of(u, rows.covariates)[:, order], rows.counts
     rate = float(w @ rows.missing / w.sum())
@@ -590,7 +587,7 @@ def profiled(mechanism: Mechanism | None, scores: Array, rows: LossRows) -> Mech
     return max(fits, key=lambda fit: fit.loglik_of(drivers, given, w[order]))
 
 
-def _given_first(rows: LossRows) -> tuple[NDArray[np.intp], int]:
+def _given_first(rows: LossRows) -> tuple[Ints, int]:
     """Rows whose label was not missing, then the others, and the number of the former."""
     return np.argsort(rows.missing, kind="stable"), int(np.sum(~rows.missing))
 

@@ -120,14 +120,13 @@ class HardRows(_MissingLabelsCheck):
     """Whether labels are missing where the classifier is uncertain."""
 
     code = "MAR001"
-    title = "Labels are missing where rows are hard"
+    title = "Hard rows without labels"
 
     def _found(self, rows: _Rows) -> str | None:
         missing, mechanism = rows.z < 0, rows.mechanism()
-        q, u, rate = mechanism.missing_proba(rows.scores), mechanism.uncertainty(rows.scores), missing.mean()
-        gain = np.log(np.where(missing, q, 1.0 - q)).sum() - len(q) * (
-            rate * np.log(rate) + (1.0 - rate) * np.log(1.0 - rate)
-        )
+        q, u = mechanism.missing_proba(rows.scores), mechanism.uncertainty(rows.scores)
+        constant = np.where(missing, missing.mean(), 1.0 - missing.mean())
+        gain = np.log(np.where(missing, q, 1.0 - q) / constant).sum()
         if mechanism.alpha[1] <= 0.0 or chi2.sf(2.0 * gain, 1) >= _LEVEL:
             return None
         easy, hard = q[u <= np.quantile(u, 0.1)].mean(), q[u >= np.quantile(u, 0.9)].mean()
@@ -141,7 +140,7 @@ class LabelledScore(_MissingLabelsCheck):
     """Whether the score of the labelled rows is too good for all rows."""
 
     code = "MAR002"
-    title = "The score of the labelled rows is too good"
+    title = "Score too good on labelled rows"
 
     def _found(self, rows: _Rows) -> str | None:
         y = np.where(rows.z >= 0, rows.classes.astype(object)[rows.z], None)
@@ -156,14 +155,14 @@ class LabelledScore(_MissingLabelsCheck):
         )
         if hits.plain <= hits.interval[1] and loss.plain >= loss.interval[0]:
             return None
-        return f"{words('Accuracy', hits)}; {words('Brier score', loss)}."
+        return f"If the features tell why labels are missing: {words('accuracy', hits)}; {words('Brier score', loss)}."
 
 
 class ClassShares(_MissingLabelsCheck):
     """Whether a class is more frequent in the rows without a label than among the labels, or less."""
 
     code = "MAR003"
-    title = "Class shares of labels and of predictions differ"
+    title = "Class shares of labels and predictions"
     severity = "tip"
 
     def _found(self, rows: _Rows) -> str | None:
@@ -176,5 +175,6 @@ class ClassShares(_MissingLabelsCheck):
             return None
         return (
             f"Class {str(rows.classes[k])!r} has {given[k]:.0%} of the labels and {other[k]:.0%} of the predictions for rows "
-            "without a label: a share counted among labels is not that of all rows."
+            "without a label. If labels are missing because of the class, only an audit can tell how good predictions are: "
+            "marmix.Audit."
         )

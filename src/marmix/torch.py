@@ -6,13 +6,11 @@ MissingnessLoss``.
 # The mechanism's arrays are torch's here, and torch may not be there when types are checked.
 # mypy: disable-error-code="no-untyped-call, arg-type, return-value, override, unused-ignore"
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from marmix.core.measures import posterior
+from marmix.core.arrays import quiet
+from marmix.core.measures import MeasureLike, posterior
 from marmix.core.mechanism import Mechanism
 
 try:
@@ -121,7 +119,7 @@ class MissingnessLoss(nn.Module):
         *,
         link: str = "logit",
         shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
+        measure: MeasureLike = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float = 1.0,
         missing_rate: float | None = None,
@@ -240,17 +238,6 @@ class MissingnessLoss(nn.Module):
         self._become(self._options.profile(logits.double(), missing, weight))
         return self.mechanism()
 
-    def extra_repr(self) -> str:
-        """Return the options as PyTorch prints them.
-
-        Returns
-        -------
-        str
-            Measure, shape and weight of the mechanism.
-        """
-        options = self._options
-        return f"measure={options.measure!r}, shape={options.shape:g}, mechanism_weight={self.mechanism_weight:g}"
-
     def get_extra_state(self) -> dict[str, Any]:
         """Return what `state_dict` holds besides alpha.
 
@@ -300,7 +287,7 @@ class _MissingIndicators(torch.autograd.Function):
 
         intercept, slope = array(alpha.double())  # stays on its device: reading its values would make the host wait
         mechanism = replace(options, alpha=(intercept, slope))
-        with np.errstate(all="ignore"):
+        with quiet():
             u, du = mechanism.measured(posterior(array(logits.double().T.contiguous())))
             eta = mechanism.eta(u[None, :])
             w = None if weight is None else array(weight.double())

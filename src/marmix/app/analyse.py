@@ -390,10 +390,7 @@ def _verdict(case: Case, board: Sequence[Contender], rival: Comparison) -> Verdi
         imputed=dict(zip(names, case.imputed.tolist(), strict=True)),
         audit=case.source.audit,
         log_loss=loss or 0.0,
-        scored=case.tested is not None,
         converged=case.model.unconverged <= 0.5,
-        guessing=float(np.log(len(names))),
-        no_chance=case.comparison.overlap.no_chance if case.comparison and case.comparison.overlap else 0.0,
         rival=rival.name if rival.high is not None and rival.high < 0.0 else "",
         accept=case.source.accept,
     )

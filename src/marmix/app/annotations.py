@@ -12,11 +12,11 @@ Answer = tuple[Any, str | None, str]  # who, of which question (None for all), a
 
 
 def read_tasks(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
-    """Columns of the tasks in a JSON or JSONL file, and those of single annotators, if there are several.
+    """Columns of the tasks in a JSON or JSONL file, and which of them are answers.
 
     Features are the numbers, texts and truth values in `data` and `meta` of a task of Label Studio, in `meta` and the other
     fields of one of Prodigy, or in a plain record. The column of labels is called after the question in Label Studio, and
-    `label` for Prodigy.
+    `label` for Prodigy; if there are several annotators, each has a column besides.
     """
     wanted = "JSON from Label Studio, or JSONL from Prodigy"
     try:
@@ -79,13 +79,13 @@ def _prodigy(task: Mapping[str, Any], one_label: bool) -> list[Answer]:
 def _columns(
     rows: Mapping[Any, dict[str, Any]], answers: Mapping[Any, list[Answer]]
 ) -> tuple[dict[str, list[Any]], list[str]]:
-    """Features, the label on which annotators agree, and the labels of each if there are several."""
+    """Features, the label on which annotators agree, and the labels of each if there are several; which are answers."""
     everything = [answer for given in answers.values() for answer in given]
     questions = list(dict.fromkeys(name for _, name, _ in everything if name is not None))
     people = list(dict.fromkeys(who for who, _, _ in everything))
     names = list(dict.fromkeys(name for features in rows.values() for name in features))
     columns = {name: [features.get(name) for features in rows.values()] for name in names}
-    single = []
+    ours = []
     for question in questions:
         labels = [{who: label for who, name, label in given if name in (question, None)} for given in answers.values()]
         agreed = [set(given.values()) - {UNSURE} for given in labels]
@@ -93,10 +93,11 @@ def _columns(
             "" if not given else texts.pop() if len(texts) == 1 else UNSURE
             for given, texts in zip(labels, agreed, strict=True)
         ]
+        ours.append(question)
         for who in people if len(people) > 1 else []:
-            single.append(f"{question} by {who}")
-            columns[single[-1]] = [given.get(who, "") for given in labels]
-    return columns, single
+            ours.append(f"{question} by {who}")
+            columns[ours[-1]] = [given.get(who, "") for given in labels]
+    return columns, ours
 
 
 def tasks_of(

@@ -39,6 +39,11 @@ LABEL, NOTE = f"{PREFIX}label", f"{PREFIX}note"  # columns of the download
 KEYS = "123456789qwertyiopasdfghjklzxcvbm"  # of the classes; 0, u and n do something else
 ROW = f"{PREFIX}row"  # the column of the sheet and of the page's download that says which row a label is of
 ROWS = 30  # drawn by default
+TASKS = {
+    None: (),
+    "prodigy": ("-tasks.jsonl",),
+    "label-studio": ("-tasks.json", "-tasks.xml"),
+}  # files of a labelling tool
 _SHOWN = 60  # features on the page
 _CROWD = 10  # uncertain rows of which one is asked for, to have different ones
 _NONE_LEFT = "every row has a label, or is drawn already."
@@ -147,9 +152,8 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
         if not len(plan.pending):
             raise ValueError(_NONE_LEFT)
         places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
-    tasks = {None: (), "prodigy": ("-tasks.jsonl",), "label-studio": ("-tasks.json", "-tasks.xml")}[request.tool]
-    files = tuple(f"{name}{kind}" for kind in (".json", ".csv", ".html", *tasks))
-    advice = "record their labels with --labels, or --force to replace {}"
+    files = tuple(f"{name}{kind}" for kind in (".json", ".csv", ".html", *TASKS[request.tool]))
+    advice = "record their labels with --labels, or draw more rows with --force"
     with new_files(request.results, files, force=request.force or answered, advice=advice) as part:
         if isinstance(plan, Audit):
             plan.save(part / PLAN)
@@ -240,25 +244,9 @@ def labelling_page(
 ) -> str:
     """A page that shows rows one after the other, and takes a label, or "can't tell", for each by a key.
 
-    It works offline and has no server: answers are kept in the browser, and downloaded as audit-labels.csv. What was imputed is
-    not in it.
-
-    Parameters
-    ----------
-    plan : str
-        Under which the browser keeps the answers.
-    ids : name and values
-        The column that says which row a line of the download is.
-    classes : sequence of str
-        Their names as in the file.
-    columns : sequence of pairs
-        Name and kind, which is "text", "image" (cells are addresses) or "feature".
-    cells : sequence of rows
-        Texts, as in the file.
-    widths : sequence of float
-        Half width of the interval after 1, 2, ... rows; see `Audit.half_widths`. None by default.
-    title, command : str
-        What the page is called, and what takes the download.
+    It works offline and has no server: answers are kept in the browser under the name `plan`, and downloaded as audit-labels.csv,
+    in which the column named by `ids` says which row a line is of. What was imputed is not in it. `columns` have a name and a
+    kind: "text", "image" (cells are addresses) or "feature"; `widths` are those of `Audit.half_widths`.
     """
     from markupsafe import Markup
 

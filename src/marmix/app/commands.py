@@ -304,10 +304,12 @@ def run_audit(options: argparse.Namespace) -> int:
     if request.labels is None:
         n, name = audit.draw_file(request, Progress(options.quiet))
         if not options.quiet:
-            labels = audit.command(options.results, "--labels", "audit-labels.csv")
-            print(
-                f"{n:,} rows wait for a label: open {options.results / name}.html, or fill in {name}.csv. Then: {labels}"
+            file, tasks = (
+                options.results / name,
+                "".join(f", or import {name}{kind}" for kind in audit.TASKS[request.tool][:1]),
             )
+            labels = audit.command(options.results, "--labels", "export.json" if tasks else "audit-labels.csv")
+            print(f"{n:,} rows wait for a label: open {file}.html, or fill in {name}.csv{tasks}. Then: {labels}")
         return 0
     done = audit.record_file(request, Progress(options.quiet))
     if options.json:

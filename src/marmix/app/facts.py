@@ -29,8 +29,8 @@ from marmix.selection.comparison import Comparison as Compared
 
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 LINEAR = (
-    "Whether hard rows lose their labels more often cannot be told: a linear function of the features explains as well which "
-    "labels are missing."
+    "Whether hard rows lose their labels more often cannot be told: the features themselves explain as well which labels "
+    "are missing."
 )
 NOT_OF_FIT = "No intervals were computed: these are not the rows the model was fitted to."
 NO_PARAMETERS = "No candidate has parameters to test."

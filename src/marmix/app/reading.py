@@ -102,7 +102,7 @@ class Table:
     notes : list of str
         What was assumed about the file and is unusual, in sentences; empty for a CSV file in UTF-8 with commas.
     index : list of str
-        Columns that are not features: an index of pandas, a first column without a name, labels of single annotators.
+        Columns that are not features: an index of pandas, a first column without a name, answers of annotators.
     digest : str
         SHA-256 of the file, in hexadecimal.
     verbatim : dict
@@ -197,8 +197,8 @@ def read(
     _check_size(path, kind)
     with _naming(path):
         if kind == "json":
-            columns, single = read_tasks(path)
-            table = Table(path, arrow().table({name: _array(cells) for name, cells in columns.items()}), index=single)
+            columns, answers = read_tasks(path)
+            table = Table(path, arrow().table({name: _array(cells) for name, cells in columns.items()}), index=answers)
         elif kind == "text":
             table = _text_file(path, sniffed(path, encoding, delimiter, decimal, header_row))
         else:

@@ -455,6 +455,9 @@ def survey(table: Table, options: Options) -> Plan:
     """Find out what the columns of a table are, and prepare its rows."""
     table, source = own_columns(table, options.label, options.votes, options.shares)
     features, meant = options.columns(table), {*(options.features or ()), *options.keep}
+    if table.path.suffix in (".json", ".jsonl"):  # other answers of annotators would be features of a next fit
+        others = {*table.index} - {*features, *options.label_columns, options.id}
+        table = replace(table, data=table.data.drop_columns([*others]))
     columns = _preparation(options, features).examine(table.data)
     labels, notes = _labels(table, options), []
     if single := labels.single():
@@ -477,7 +480,9 @@ def survey(table: Table, options: Options) -> Plan:
     kept = {name: column for name, column in columns.items() if name not in unused}
     if all(column.entry is None for column in kept.values()):
         why = " ".join([*notes, *(note for column in columns.values() for note in column.notes[-1:])])
-        raise ValueError(f"no column would be left as a feature: name some with --features or --keep. {why}".rstrip())
+        raise ValueError(
+            f"no column would be left as a feature: name some with --features or --keep, or --join a file. {why}".rstrip()
+        )
     preparation = _preparation(options, list(kept)).fit_columns(kept)
     del columns, kept
     rows = rows_of(table, preparation, labels)

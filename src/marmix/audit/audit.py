@@ -4,12 +4,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_scalar
 
 from marmix.audit.classifier import AuditedClassifier, averages, candidate_proba, reweighted, unlabelled_proba
 from marmix.audit.draw import Places, draw, strata_of
@@ -231,6 +233,7 @@ class Audit:
     ):
         if confidence not in ("fixed", "sequence"):
             raise ValueError(f"confidence={confidence!r} is not 'fixed' or 'sequence'.")
+        check_scalar(random_state, "random_state", Integral, min_val=0)
         self.clf, self.accept, self.confidence, self.random_state = clf, accept, confidence, random_state
         proba, given, self._X = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X
         if proba.shape != given.shape:
@@ -243,12 +246,14 @@ class Audit:
         self._predicted = self._proba.argmax(axis=1)
         if half_width is not None:
             n = self._rows_for(half_width)
-        if n < 1:
-            raise ValueError(f"n={n}: an audit needs at least one row.")
+        check_scalar(n, "n", Integral, min_val=1)
         self._stratum = strata_of(self._predicted, proba.shape[1], n)
         self._drawn = np.empty(0, dtype=np.intp)  # places in _missing
         self._labels = np.empty((0, proba.shape[1]))
         self.extend(n)
+
+    def __repr__(self) -> str:
+        return f"Audit of {len(self._missing):,} imputed labels: {len(self._drawn):,} rows drawn, {len(self._labels):,} answered"
 
     @property
     def rows(self) -> Places:
@@ -461,7 +466,9 @@ class Audit:
             and np.allclose(plan["probabilities"], audit._proba[audit._drawn], rtol=0.0, atol=1e-6)
         )
         if not same:
-            raise ValueError(f"{path} is the plan of an audit of other rows or of another fit.")
+            raise ValueError(
+                f"{path} is the plan of an audit of other rows or of another fit: delete it to draw again."
+            )
         return audit
 
     @property

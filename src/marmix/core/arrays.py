@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+AnyArray = NDArray[Any]
+Ints = NDArray[np.integer[Any]]
+Bools = NDArray[np.bool_]
 
 _ON_HOST = (np.ndarray, np.generic)
 LARGEST = 1e150  # number of a feature: its square, and sums of many squares, do not overflow
@@ -18,6 +21,11 @@ LEAST_SPREAD = 1e-11  # of the numbers of a feature, as a share of the largest: 
 
 # Rows in one batched matrix product on a device.
 _RUN = 4096
+
+
+def quiet() -> np.errstate:
+    """A context without NumPy's warnings of overflow and NaN, where the limits are known or the results are checked."""
+    return np.errstate(all="ignore")
 
 
 def namespace(array: Any) -> Any:
@@ -46,7 +54,7 @@ def detached(array: Any) -> Any:
     return array.detach() if getattr(array, "requires_grad", False) else array
 
 
-def to_host(array: Any) -> NDArray[Any]:
+def to_host(array: Any) -> AnyArray:
     """The values as a NumPy array."""
     if hasattr(array, "get"):  # CuPy
         return np.asarray(array.get())
@@ -90,18 +98,14 @@ def with_constant(x: Any, rows: int) -> Any:
 
 
 def total(values: Any, axis: int | None = None) -> Any:
-    """Sum of the entries, or along an axis, in double precision."""
-    if on_host(values):
-        return values.sum(axis=axis)
-    xp = namespace(values)
-    return xp.sum(values, axis=axis, dtype=xp.float64)
+    """Sum of the entries, or along an axis."""
+    return values.sum(axis=axis) if on_host(values) else namespace(values).sum(values, axis=axis)
 
 
 def along_rows(a: Any, b: Any) -> Any:
     """``a b'``: the sum over data rows, which are the columns of a and b.
 
-    On a device it is split into batches that are added in double precision: one long thin product is slow there, and loses
-    digits if the rows are in single precision.
+    On a device it is split into batches, because one long thin product is slow there.
     """
     if on_host(a):
         return a @ b.T
@@ -111,9 +115,9 @@ def along_rows(a: Any, b: Any) -> Any:
     if runs:
         left = xp.permute_dims(xp.reshape(a[:, : runs * _RUN], (a.shape[0], runs, _RUN)), (1, 0, 2))
         right = xp.permute_dims(xp.reshape(b[:, : runs * _RUN], (b.shape[0], runs, _RUN)), (1, 2, 0))
-        parts.append(xp.sum(left @ right, axis=0, dtype=xp.float64))
+        parts.append(xp.sum(left @ right, axis=0))
     if rest or not runs:
-        parts.append(xp.astype(a[:, runs * _RUN :] @ b[:, runs * _RUN :].T, xp.float64))
+        parts.append(a[:, runs * _RUN :] @ b[:, runs * _RUN :].T)
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
@@ -139,7 +143,7 @@ def unmasked(array: Any) -> Any:
     return np.ma.filled(array.astype(float), np.nan) if np.ma.is_masked(array) else array.data
 
 
-def select_rows(X: Any, places: NDArray[np.integer]) -> Any:
+def select_rows(X: Any, places: Ints) -> Any:
     """Rows of an array, a table, a sparse matrix or a list."""
     if hasattr(X, "iloc"):
         return X.iloc[places]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, quiet
 from marmix.core.links import eta_at, hazard, stretch
 
 Mechanism = Any  # the class is in mechanism.py, which imports this file
@@ -49,7 +49,7 @@ class MechanismChart:
         free = ((self.shape_place, reference.free_shape), (self.shape_place + 1, reference.free_share))
         self._free = [*range(level, self.shape_place), *(i for i, is_free in free if is_free)]
         self.size = level + len(self._free)
-        with np.errstate(all="ignore"):
+        with quiet():
             h = hazard(reference.eta(self.centre[:, None]), reference.shape)
         n, slope = np.clip(float(h.n[0]), 1e-300, 1e300), float(h.slope[0])
         slopes = np.array(reference.alpha[1:]) * slope / n
@@ -74,15 +74,15 @@ class MechanismChart:
         return float(self._scale[self.n_labels])
 
     @property
-    def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the coordinates, for scipy."""
+    def bounds(self) -> Array:
+        """Lower and upper bounds (size, 2) of the coordinates."""
         level, labels = 1 + self.n_slopes, self.n_labels
         free = np.array(self._free, dtype=int) - level
         lower = np.array([-LABEL_MAX] * labels + [0.0, 0.0])[free]
         upper = np.array([LABEL_MAX] * labels + [SHAPE_MAX / (1.0 + SHAPE_MAX), SHARE_MAX])[free]
         at = self.place[self._free]
         low, high = np.minimum(lower - at, 0.0) / self._scale, np.maximum(upper - at, 0.0) / self._scale
-        return [(None, None)] * level + list(zip(low.tolist(), high.tolist(), strict=True))
+        return np.vstack([np.tile([-np.inf, np.inf], (level, 1)), np.column_stack([low, high])])
 
     def _place(self, vector: Array) -> Array:
         """(b, free label terms, shape / (1 + shape), share) at these coordinates."""

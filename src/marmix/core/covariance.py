@@ -14,9 +14,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, along_rows, multiply_into, namespace, total, with_constant
+from marmix.core.arrays import Array, Bools, along_rows, multiply_into, namespace, total, with_constant
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _WIDE = 16  # number of features from which WideFull is faster than Full, measured with 2 and 5 classes
@@ -158,7 +157,7 @@ class Structure(ABC):
     def step_limits(self, reference: Array, weights: Array, floor: float) -> Array:
         """Largest coordinates at which the pivots are above the floor."""
 
-    def limited_steps(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def limited_steps(self, at_limit: Bools) -> Bools:
         """Coordinates of L at a limit, and those that have no meaning because of them."""
         return at_limit
 
@@ -192,10 +191,6 @@ class Structure(ABC):
     @abstractmethod
     def distinct(self, covariances: Array) -> Array:
         """The distinct entries of covariances in the user's axes."""
-
-    @abstractmethod
-    def positive(self, covariances: Array) -> bool:
-        """Whether covariances in scikit-learn's shapes are positive definite."""
 
     @abstractmethod
     def rebase(self, covariances: Array, whitener: Array) -> Array:
@@ -321,7 +316,7 @@ class Full(Structure):
         limits[..., self._diagonal] = np.maximum(room, 0.0)
         return limits / self._step_scale(weights)
 
-    def limited_steps(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def limited_steps(self, at_limit: Bools) -> Bools:
         """A feature at its floor explains no other: the regressions on it are limited with its pivot."""
         return at_limit | at_limit[..., self._diagonal][..., self._cols]
 
@@ -346,9 +341,6 @@ class Full(Structure):
 
     def factor(self, covariances: Array, floor: float) -> Array:
         return precision_factor(covariances, floor)
-
-    def positive(self, covariances: Array) -> bool:
-        return bool((np.linalg.eigvalsh(covariances) > 0.0).all())
 
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         return whitener @ covariances @ whitener.T
@@ -572,9 +564,6 @@ class Diag(Structure):
 
     def factor(self, covariances: Array, floor: float) -> Array:
         return 1.0 / np.sqrt(np.maximum(covariances, floor))
-
-    def positive(self, covariances: Array) -> bool:
-        return bool((covariances > 0.0).all())
 
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         return covariances * np.diag(whitener) ** 2

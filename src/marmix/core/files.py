@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from marmix.core.arrays import AnyArray
 
 # Arrays in files up to this many bytes are read into memory, which is faster.
 LEFT_IN_FILE = 2**26
@@ -24,8 +25,6 @@ def open_array(array: Any, name: str = "X") -> Any:
             f"{name}={os.fspath(path)!r} is not the path of a .npy file: convert tables (CSV, Parquet, Arrow) once with "
             "marmix.io.to_memmap."
         )
-    if not path.exists():
-        raise FileNotFoundError(f"{name}={os.fspath(path)!r}: there is no such file.")
     return np.load(path, mmap_mode="r")
 
 
@@ -34,7 +33,7 @@ def in_file(array: Any) -> bool:
     return isinstance(array, np.memmap) and array.nbytes > LEFT_IN_FILE
 
 
-def release(array: NDArray[Any]) -> None:
+def release(array: AnyArray) -> None:
     """Free the pages of a memory map that have been read.
 
     Copy-on-write maps are skipped, as their pages may hold changes that are not in the file.
@@ -52,7 +51,7 @@ def release(array: NDArray[Any]) -> None:
     pages.madvise(mmap.MADV_DONTNEED, start, high - base - start)
 
 
-def write_array(fill: Callable[[NDArray[Any]], None], out: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def write_array(fill: Callable[[AnyArray], None], out: Any, shape: tuple[int, ...], dtype: Any) -> AnyArray:
     """Have `fill(array)` write results to `out`, and return them.
 
     Parameters
@@ -69,10 +68,6 @@ def write_array(fill: Callable[[NDArray[Any]], None], out: Any, shape: tuple[int
         if path.suffix != ".npy":
             raise ValueError(
                 f"out={os.fspath(out)!r}: results are written to a .npy file; give a path that ends in .npy."
-            )
-        if dtype.hasobject:
-            raise ValueError(
-                "out= cannot be a file for labels that are Python objects: name the classes as text or numbers."
             )
         if os.path.lexists(path):
             raise FileExistsError(f"{path} exists: remove it, or give another path.")

@@ -3,9 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, like, namespace, on_host
+from marmix.core.arrays import AnyArray, Array, like, namespace, on_host
 
 # Directions of the landmarks' kernel whose eigenvalue is below this share of the largest are dropped: rounding.
 _SMALLEST = 1e-10
@@ -44,7 +43,7 @@ class Frame:
         """The inverse of the whitener."""
         return self._matrices[1] if self.factors is None else np.diag(1.0 / self.factors)
 
-    def enter(self, X: NDArray[np.floating]) -> Array:
+    def enter(self, X: AnyArray) -> Array:
         """Rows (n, d) in the user's axes as columns (d, n) in the axes of the fit."""
         if on_host(X):
             if self.factors is not None:
@@ -65,9 +64,9 @@ class UserAxes(Frame):
     def __init__(self, centre: Array):
         self.centre, self.size = centre, len(centre)
 
-    def enter(self, X: NDArray[np.floating]) -> Array:
+    def enter(self, X: AnyArray) -> Array:
         """Rows (n, d) as columns (d, n)."""
-        return np.ascontiguousarray(X.T, dtype=float) if on_host(X) else X.T  # type: ignore[return-value]
+        return np.ascontiguousarray(X.T, dtype=float) if on_host(X) else X.T
 
 
 class Covariates(NamedTuple):

@@ -7,10 +7,9 @@ responsibilities within the class. Scores are log densities, so the likelihood i
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marmix.core.arrays import Array, along_rows, like, namespace
+from marmix.core.arrays import AnyArray, Array, Bools, along_rows, like, namespace
 from marmix.core.covariance import Derivatives, Moments, Structure
 
 
@@ -37,23 +36,25 @@ class GaussianScores:
 
     joint = True
     scales = "covariances"  # name of the matrices among the user's values
+    nouns = "Gaussian", "covariance", "Gaussian"  # for `words`
 
     def __init__(self, structure: Structure, counts: list[int], floor: float):
         self.structure = structure
         self.counts = list(counts)
         self.floor = floor
         self.n_classes = len(counts)
-        self.owner: NDArray[Any] = np.repeat(np.arange(len(counts)), counts)
+        self.owner: AnyArray = np.repeat(np.arange(len(counts)), counts)
         self.single = max(counts) == 1
         ends = np.cumsum(counts)
         self._slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
     @property
     def words(self) -> str:
-        components = "one Gaussian a class"
-        if not self.single:
-            components = f"{len(self.owner)} Gaussians for {self.n_classes} classes"
-        return f"Gaussian mixture, {self.structure.name} covariance, {components}"
+        kind, matrix, component = self.nouns
+        components = f"{len(self.owner)} {component}s for {self.n_classes} classes"
+        if self.single:
+            components = f"one {component} a class"
+        return f"{kind} mixture, {self.structure.name} {matrix}, {components}"
 
     def user_values(self, theta: Gaussians, frame: Any) -> dict[str, Any]:
         """Weights, means and covariances of the components, and class priors, in the user's axes."""
@@ -196,7 +197,7 @@ class GaussianChart:
         """Lower bounds of the coordinates: none."""
         return np.full(self.size, -np.inf)
 
-    def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def limited(self, at_limit: Bools) -> Bools:
         """Coordinates at a limit, and those that have no meaning because of them."""
         out, steps = at_limit.copy(), slice(self._cuts[1], self._cuts[2])
         out[steps] = self.model.structure.limited_steps(at_limit[steps].reshape(self._step_shape)).ravel()

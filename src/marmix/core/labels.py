@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from marmix.core.arrays import Array, namespace, on_device, to_host, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, namespace, on_device, to_host, unmasked
 from marmix.core.files import release
 from marmix.core.notes import Note, sentence
 
@@ -36,7 +36,7 @@ _PART = 2**20  # labels read at a time from a long array
 # Labels
 
 
-def encode_labels(y: Any, classes: Any = None) -> tuple[Any, NDArray[Any]]:
+def encode_labels(y: Any, classes: Any = None) -> tuple[Any, AnyArray]:
     """Return the class codes ``z`` of the labels, -1 if missing, and the classes.
 
     Parameters
@@ -68,7 +68,7 @@ def number_labels(y: Any, classes: Any) -> Any:
     return z
 
 
-def found_labels(y: Any, classes: Any = None) -> tuple[NDArray[Any], Counter[str]]:
+def found_labels(y: Any, classes: Any = None) -> tuple[AnyArray, Counter[str]]:
     """Return the sorted distinct labels of some rows, possibly none, and the texts that counted as missing."""
     _, labels, marks = _read(y, classes)
     if len(labels):
@@ -77,8 +77,8 @@ def found_labels(y: Any, classes: Any = None) -> tuple[NDArray[Any], Counter[str
 
 
 def choose_classes(
-    parts: Sequence[tuple[NDArray[Any], Counter[str]]], classes: Any = None
-) -> tuple[NDArray[Any], Counter[str]]:
+    parts: Sequence[tuple[AnyArray, Counter[str]]], classes: Any = None
+) -> tuple[AnyArray, Counter[str]]:
     """Return the classes, and the texts that counted as missing, from the `found_labels` of all parts of the rows.
 
     Raises ValueError if there are fewer than two classes, a label that is not among the allowed classes, or a class without a
@@ -109,7 +109,7 @@ def choose_classes(
     return names, marks
 
 
-def known_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def known_labels(y: Any, classes: Any = None) -> tuple[Bools, AnyArray]:
     """Return a mask of the labelled rows, and their labels."""
     return _read(y, classes)[:2]
 
@@ -138,7 +138,7 @@ def missing_in_words(marks: Mapping[str, int], unit: str = "row") -> str:
     return f"Missing labels: {', '.join(parts)}."
 
 
-def as_classes(classes: Any) -> NDArray[Any]:
+def as_classes(classes: Any) -> AnyArray:
     """Classes named by the user, as an array."""
     values = _as_array(classes)
     if values.ndim != 1 or len(set(values.tolist())) != len(values):
@@ -148,18 +148,18 @@ def as_classes(classes: Any) -> NDArray[Any]:
     return _of_one_type(values)
 
 
-def _numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
+def _numbered(y: Any, classes: AnyArray) -> Ints:
     """Class codes of the labels, -1 if missing; int8 for few classes."""
     labelled, labels = known_labels(y, classes)
     distinct, places = np.unique(labels, return_inverse=True)
     _check_known(distinct, classes)
     code = {name: k for k, name in enumerate(classes.tolist())}
-    z: NDArray[Any] = np.full(len(labelled), MISSING, dtype=np.int8 if len(classes) < 2**7 else np.int64)
+    z: AnyArray = np.full(len(labelled), MISSING, dtype=np.int8 if len(classes) < 2**7 else np.int64)
     z[labelled] = np.array([code[label] for label in distinct.tolist()], dtype=z.dtype)[places]
     return z
 
 
-def _check_known(labels: NDArray[Any], classes: NDArray[Any]) -> None:
+def _check_known(labels: AnyArray, classes: AnyArray) -> None:
     """Raise ValueError if a label is not among the classes."""
     names = set(classes.tolist())
     strange = [label for label in labels.tolist() if label not in names]
@@ -184,7 +184,7 @@ def _parts(y: Any) -> Iterator[Any]:
         yield y
 
 
-def _read(y: Any, classes: Any) -> tuple[NDArray[np.bool_], NDArray[Any], Counter[str]]:
+def _read(y: Any, classes: Any) -> tuple[Bools, AnyArray, Counter[str]]:
     """Return a mask of the labelled rows, their labels, and the texts that count as missing."""
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None: pass the labels, -1 if missing.")
@@ -223,7 +223,7 @@ def _means_missing(value: Any, classes: set[Any]) -> bool:
     return _is_null(value) or (value == MISSING and MISSING not in classes)
 
 
-def _as_array(y: Any) -> NDArray[Any]:
+def _as_array(y: Any) -> AnyArray:
     """Return y as an array, of objects if NumPy would make floats of integers beside nulls, or join types that differ."""
     if isinstance(y, list | tuple):
         return np.asarray(y, dtype=None if all(isinstance(label, str) for label in y) else object)
@@ -244,7 +244,7 @@ def _is_null(value: Any) -> bool:
     return isinstance(value, numbers.Number) and value != value
 
 
-def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
+def _of_one_type(labels: AnyArray) -> AnyArray:
     """Labels that are objects as an array of their type if all are numbers or all are booleans."""
     if labels.dtype != object or not all(isinstance(label, numbers.Real | np.bool_) for label in labels):
         return labels
@@ -257,8 +257,8 @@ def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
 class Copies(NamedTuple):
     """Rows repeated once for each class that they have votes for; unlabelled rows once."""
 
-    rows: NDArray[np.intp]  # ascending
-    z: NDArray[np.integer]  # code of the class, -1 if missing
+    rows: Ints  # ascending
+    z: Ints  # code of the class, -1 if missing
     share: Array
 
 
@@ -270,7 +270,7 @@ def has_votes(y: Any) -> bool:
     return len(shape) == 2 and shape[1] > 1
 
 
-def vote_shares(y: Any, classes: Any = None, *, fitted: bool = False) -> tuple[Array, NDArray[Any]]:
+def vote_shares(y: Any, classes: Any = None, *, fitted: bool = False) -> tuple[Array, AnyArray]:
     """Return the shares (n, K) of the classes in each row's votes, zero if the label is missing, and the classes.
 
     Parameters
@@ -330,7 +330,7 @@ def _vote_table(y: Any) -> tuple[Array, list[Any] | None]:
     return values, None if columns == list(range(len(columns))) else columns
 
 
-def most_voted(shares: Array, proba: Array | None = None) -> NDArray[np.integer]:
+def most_voted(shares: Array, proba: Array | None = None) -> Ints:
     """Code of the class with the most votes in each row, -1 if there are none.
 
     Ties go to the class with the larger probability (n, K), or to the first.
@@ -384,7 +384,7 @@ def label_shares(y: Any, classes: Any) -> Array:
     return shares
 
 
-def votes(labels: Any, classes: ArrayLike | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def votes(labels: Any, classes: ArrayLike | None = None) -> tuple[NDArray[np.int64], AnyArray]:
     """Count the votes of annotators: from a column of labels for each annotator to a column of counts for each class.
 
     Parameters

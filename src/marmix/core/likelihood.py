@@ -21,9 +21,7 @@ missing, follow, again by class: in L_ig they are labelled, and in L_miss they h
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from numpy.typing import NDArray
-
-from marmix.core.arrays import Array, namespace, total, with_constant
+from marmix.core.arrays import AnyArray, Array, namespace, total, with_constant
 from marmix.core.covariance import Derivatives, Moments
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
@@ -34,7 +32,7 @@ class ScoreModel(Protocol):
 
     joint: bool
     n_classes: int
-    owner: NDArray[Any]  # the class of each component
+    owner: AnyArray  # the class of each component
 
     @property
     def words(self) -> str:

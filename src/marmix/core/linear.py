@@ -8,10 +8,9 @@ the coefficients of the user's features, without intercepts; both as in scikit-l
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from marmix.core.arrays import Array, along_rows, like, namespace
+from marmix.core.arrays import AnyArray, Array, Bools, along_rows, like, namespace, quiet
 from marmix.core.covariance import Derivatives, Moments, expanded, fill_products
 from marmix.core.measures import posterior
 
@@ -41,7 +40,7 @@ class LinearScores:
         self.d, self.n_classes, self.degree, self.C = d, n_classes, degree, C
         self.centre, self.scale = centre, scale
         self.vectors = 1 if n_classes == 2 else n_classes
-        self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
+        self.owner: AnyArray = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d if degree == 2 else 0)
         if degree == 2:  # otherwise the maps are simple, and as matrices too large if there are many features
             self._from_user = self._features_of_user(centre, scale)
@@ -174,7 +173,7 @@ class LinearScores:
     @property
     def largest_penalty(self) -> float:
         """The largest diagonal entry of `penalty_matrix`; not finite if features are too small to compute with."""
-        with np.errstate(all="ignore"):
+        with quiet():
             entries = self._penalty_matrix.diagonal() if self.degree == 2 else 1.0 / (self.C * self.scale**2)
         return float(entries.max())
 
@@ -267,7 +266,7 @@ class LinearChart:
         """Lower bounds of the coordinates: none."""
         return np.full(self.size, -np.inf)
 
-    def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def limited(self, at_limit: Bools) -> Bools:
         """Coordinates without meaning at a limit: none."""
         return at_limit
 

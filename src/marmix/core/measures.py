@@ -13,9 +13,8 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, like, namespace, on_host, replaced, to_host
+from marmix.core.arrays import Array, Bools, like, namespace, on_host, replaced, to_host
 
 
 class Posterior(NamedTuple):
@@ -162,6 +161,8 @@ def gini(p: Posterior) -> Measured:
     return Measured(value, 2.0 * tau * (complement - value))
 
 
+MeasureLike = str | Callable[..., object]  # a name, or a function of log posteriors
+
 # fmt: off
 MEASURES = {measure.name: measure for measure in (
     Measure("margin", margin, "squared margin", "clear", lambda classes: (0.0, 1.0),
@@ -187,7 +188,7 @@ MEASURES = {measure.name: measure for measure in (
 # fmt: on
 
 
-def as_measure(measure: str | Callable[..., object], argument: str = "measure") -> Measure:
+def as_measure(measure: MeasureLike, argument: str = "measure") -> Measure:
     """The measure of that name, or a measure made from a user's callable; `argument` is the option in error messages.
 
     The callable takes ``log_tau`` of shape (n, K) and returns ``u`` of shape (n,), or the pair ``(u, du)`` with ``du`` of
@@ -215,7 +216,7 @@ def log_tau(p: Posterior) -> Array:
     return out
 
 
-def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _leaders(p: Posterior) -> tuple[Bools, Bools]:
     """Masks of the leading and the second class of each row; ties go to the first classes."""
     leads, follows = p.scores == p.top, p.scores == p.second
     if on_host(leads) and np.count_nonzero(leads) + np.count_nonzero(follows) == 2 * leads.shape[1]:
@@ -224,7 +225,7 @@ def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return leads, _first(follows & ~leads)
 
 
-def _first(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _first(mask: Bools) -> Bools:
     """Keep the first true class of each row, in place."""
     before = mask[0, :]
     for k in range(1, mask.shape[0]):
@@ -264,7 +265,7 @@ def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
 _STEP, _STEP_OVER_KINKS = 2e-5, 0.1
 
 
-def measure_curvature(measure: str | Callable[..., object], p: Posterior) -> Array:
+def measure_curvature(measure: MeasureLike, p: Posterior) -> Array:
     """Second derivatives (K, K, n) of a measure in the scores, by central differences of its gradient.
 
     With two classes one step is enough, because a constant added to all scores changes nothing.

@@ -17,17 +17,18 @@ probabilities (K, n) of the classes: log tau, or 0 for the class of a labelled r
 any classifier, such as gradient boosting or a neural network.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from marmix.core.arrays import (
     LARGEST,
     Array,
+    Bools,
     along_rows,
     detached,
     in_double,
@@ -36,17 +37,14 @@ from marmix.core.arrays import (
     namespace,
     on_device,
     on_host,
+    quiet,
     to_host,
     total,
 )
 from marmix.core.charts import MechanismChart, maximise
 from marmix.core.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
-from marmix.core.measures import Measure, Posterior, as_measure, log_tau, posterior
-from marmix.core.workers import available, ordered
+from marmix.core.measures import Measure, MeasureLike, Posterior, as_measure, log_tau, posterior
 
-# On the host `terms` takes rows in blocks whose arrays stay in the cache: this many values in an array (K, n), but not fewer rows
-# than the second number. From the third number of rows on, the blocks are shared among threads.
-_BLOCK, _SHORTEST, _ROWS_FOR_THREADS = 32768, 512, 100_000
 # Twice the rise of L_miss per row that no step of Fisher scoring is made for.
 _NO_GAIN = 1e-8
 
@@ -56,7 +54,7 @@ class MissingnessTerms(NamedTuple):
 
     loglik: Array  # (n,)
     gradient: Array  # (n, K)
-    curvature: Array  # (n, K, K), or (n, K) for the diagonal
+    curvature: Array  # (n, K, K)
 
 
 class MechanismSums(NamedTuple):
@@ -131,7 +129,7 @@ class Mechanism:
     True
     """
 
-    measure: str | Callable[..., object] = "margin"
+    measure: MeasureLike = "margin"
     alpha: tuple[float, ...] = (0.0, 0.0)
     shape: float = 1.0
     share: float = 0.0
@@ -156,7 +154,7 @@ class Mechanism:
         cls,
         link: str = FREE.name,
         shape: float | None = None,
-        measure: str | Callable[..., object] = "margin",
+        measure: MeasureLike = "margin",
         mcar_share: bool = False,
         covariates: int = 0,
         label: tuple[float, ...] = (),
@@ -194,8 +192,6 @@ class Mechanism:
                 raise ValueError(
                     f"link={link!r} has shape {fixed:g}; for shape={shape:g} use link={FREE.name!r}, or leave shape=None."
                 )
-            if not (np.isfinite(shape) and shape >= 0):
-                raise ValueError(f"shape={shape!r}: the Aranda-Ordaz shape is a finite number >= 0, or None.")
             fixed = float(shape)
         return cls(
             measure=measure,
@@ -245,14 +241,14 @@ class Mechanism:
         s = _checked_scores(scores)
         if self.label and len(self.label) != s.shape[1]:
             raise ValueError(f"the label term has {len(self.label)} classes, but scores has {s.shape[1]}.")
-        with np.errstate(all="ignore"):
+        with quiet():
             p = posterior(_class_major(s))
             drivers = self.drivers(p, self._checked_covariates(covariates, s))
         return in_precision_of(s, self.missing_proba_of(drivers))
 
     def _measured_rows(self, s: Array) -> Array:
         """The uncertainty of rows with scores (n, K), in double precision."""
-        with np.errstate(all="ignore"):
+        with quiet():
             return self.measured(posterior(_class_major(s))).value
 
     def _checked_covariates(self, covariates: ArrayLike | None, s: Array) -> Array | None:
@@ -270,7 +266,6 @@ class Mechanism:
         missing: ArrayLike,
         covariates: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        curvature: str = "full",
     ) -> MissingnessTerms:
         r"""Log-likelihood of each row's missing indicator, its gradient and curvature with respect to the scores s.
 
@@ -293,56 +288,25 @@ class Mechanism:
             Covariates of the mechanism, if it has any.
         sample_weight : array of shape (n,), optional
             Factor of each row's log-likelihood, gradient and curvature.
-        curvature : {"full", "diagonal"}
-            Matrices (n, K, K), or only their diagonals (n, K), as boosting uses them.
 
         Returns
         -------
         MissingnessTerms
-            `loglik` (n,), `gradient` (n, K) and `curvature`. torch and CuPy scores give arrays of the same library,
+            `loglik` (n,), `gradient` (n, K) and `curvature` (n, K, K). torch and CuPy scores give arrays of the same library,
             device and dtype, computed in double precision.
         """
-        if curvature not in ("full", "diagonal"):
-            raise ValueError(f"curvature={curvature!r} is not one of 'full', 'diagonal'.")
         self.require_no_label_term("terms")
         s = _checked_scores(scores)
-        n, classes = s.shape
         m, v = _indicator(missing, s), self._checked_covariates(covariates, s)
         w = None if sample_weight is None else _checked_weight(sample_weight, s)
-        diagonal = curvature == "diagonal"
-
-        def row_terms(rows: slice) -> tuple[Array, Array, Array, Array]:
-            """Log-likelihood, its slope in eta, information about eta, and the gradient (K, n) of eta."""
-            u, d_eta = self.measured(posterior(_class_major(s[rows, :])))
+        with quiet():
+            u, d_eta = self.measured(posterior(_class_major(s)))
             d_eta *= self.alpha[1]
-            eta = self.eta(drivers_of(u, None if v is None else v[:, rows]))
-            return *self.indicator_terms(eta, m[rows], None if w is None else w[rows]), d_eta
+            loglik, slope, information = self.indicator_terms(self.eta(drivers_of(u, v)), m, w)
+            curvature = (information * d_eta).T[:, :, None] * d_eta.T[:, None, :]
+        return MissingnessTerms(*(in_precision_of(s, part) for part in (loglik, (slope * d_eta).T, curvature)))
 
-        if not on_host(s):
-            loglik, slope, information, d_eta = row_terms(slice(None))
-            weighted = information * d_eta
-            squares = (weighted * d_eta).T if diagonal else weighted.T[:, :, None] * d_eta.T[:, None, :]
-            return MissingnessTerms(*(in_precision_of(s, part) for part in (loglik, (slope * d_eta).T, squares)))
-        out = MissingnessTerms(np.empty(n), np.empty((n, classes)), np.empty((n, classes, classes)[: 3 - diagonal]))
-
-        def fill(start: int) -> None:
-            rows = slice(start, start + step)
-            out.loglik[rows], slope, information, d_eta = row_terms(rows)
-            for k, row in enumerate(d_eta):  # by class, as an assignment of a transposed array would be slower
-                np.multiply(slope, row, out=out.gradient[rows, k])
-                weighted = information * row
-                if diagonal:
-                    np.multiply(weighted, row, out=out.curvature[rows, k])
-                else:
-                    for other in range(classes):
-                        np.multiply(weighted, d_eta[other], out=out.curvature[rows, k, other])
-
-        step = max(_BLOCK // classes, _SHORTEST)
-        starts = range(0, n, step)
-        ordered(lambda: fill, starts, available() if n >= _ROWS_FOR_THREADS else 1)
-        return out
-
-    def indicator_terms(self, eta: Array, m: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
+    def indicator_terms(self, eta: Array, m: Bools, weight: Array | None) -> tuple[Array, Array, Array]:
         """Each row's log-likelihood, its slope in eta, and the expected information about eta."""
         xp = namespace(eta)
         h = hazard(eta, self.shape)
@@ -443,14 +407,14 @@ class Mechanism:
     def missing_proba_of(self, drivers: Array) -> Array:
         """q for rows with these drivers; with a label term, its mean over the classes."""
         xp = namespace(drivers)
-        with np.errstate(all="ignore"):
+        with quiet():
             if not self.label:
                 return -xp.expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
             return xp.sum(xp.exp(drivers[len(self.alpha) - 1 :, :]) * self.missing_proba_by_class(drivers), axis=0)
 
     def missing_proba_by_class(self, drivers: Array) -> Array:
         """q (K, n) for rows with these drivers if they are of each class, with a label term."""
-        with np.errstate(all="ignore"):
+        with quiet():
             return -namespace(drivers).expm1(-hazard(self._eta_by_class(drivers), self.shape).n - self.extra)
 
     def _eta_by_class(self, drivers: Array) -> Array:
@@ -462,11 +426,11 @@ class Mechanism:
         """Probabilities of the labels of rows that are known to be unlabelled: the posteriors, unless there is a label term."""
         if not self.label:
             return p
-        eta = self._eta_by_class(in_double(self.drivers(p, covariates)))
-        with np.errstate(all="ignore"):
+        eta = self._eta_by_class(self.drivers(p, covariates))
+        with quiet():
             h = hazard(eta, self.shape)
             log_q = log_missing(eta, h.n + self.extra, h.slope, self.extra)[0]
-            return posterior(p.scores + in_precision_of(p.scores, log_q))
+            return posterior(p.scores + log_q)
 
     def block(
         self,
@@ -478,16 +442,12 @@ class Mechanism:
     ) -> MechanismSums:
         """Log-likelihood and gradients of a block whose first `labelled` labels were not missing; `cuts` as in `Block`."""
         u, gradient = self.measured(p)
-        drivers = in_double(self._drivers(u, p, covariates, cuts))  # the link is accurate in double precision only
-        weight = None if weight is None else in_double(weight)
-        terms = self._terms(drivers, labelled, weight)
-        gradient *= in_precision_of(gradient, self.alpha[1] * terms.eta_slope)
+        terms = self._terms(self._drivers(u, p, covariates, cuts), labelled, weight)
+        gradient *= self.alpha[1] * terms.eta_slope
         if terms.proba is not None:
-            excess = in_precision_of(gradient, terms.proba) - p.tau[:, labelled:]
+            excess = terms.proba - p.tau[:, labelled:]
             excess[:, : max(cuts[-1] - labelled, 0)] = 0.0  # asked rows, whose class is known
-            gradient[:, labelled:] += (
-                excess if weight is None else excess * in_precision_of(gradient, weight[labelled:])
-            )
+            gradient[:, labelled:] += excess if weight is None else excess * weight[labelled:]
         return MechanismSums(terms.loglik, gradient, *terms.score)
 
     def _terms(self, drivers: Array, labelled: int, weight: Array | None) -> _Terms:
@@ -516,8 +476,7 @@ class Mechanism:
         by_class = proba * slope * w[labelled:]
         given_slope = -h.slope * w[known]
         eta_slope = xp.concat([given_slope, xp.sum(by_class, axis=0)])
-        parts = [xp.reshape(total(eta_slope), (1,))]
-        parts.append(xp.reshape(along_rows(slopes, eta_slope[None, :]), (slopes.shape[0],)))
+        parts = [_by_alpha(slopes, eta_slope)]
         if self.free_label:
             parts.append((total(given * given_slope, axis=1) + total(by_class, axis=1))[1:])
         hazard_slope = proba * against * w[labelled:]
@@ -545,12 +504,9 @@ class Mechanism:
         return value, hazard_slope, eta_slope, h
 
     def _score(self, drivers: Array, hazard_slope: Array, eta_slope: Array, h: Hazard) -> tuple[Array, float, float]:
-        xp = namespace(eta_slope)
-        slopes = along_rows(drivers, eta_slope[None, :])
-        alpha = xp.concat([xp.reshape(total(eta_slope), (1,)), xp.reshape(slopes, (drivers.shape[0],))])
         shape = 0.0 if h.shape_slope is None else total(hazard_slope * h.shape_slope)
         share = total(hazard_slope) / (1.0 - self.share) if self.free_share else 0.0
-        return alpha, shape, share
+        return _by_alpha(drivers, eta_slope), shape, share
 
     def starting(self, rate: float) -> "Mechanism":
         """The mechanism with slope zero and this rate of missing labels."""
@@ -562,12 +518,12 @@ class Mechanism:
         """Maximise L_miss for given drivers, labelled rows first, starting from this mechanism."""
 
         def evaluate(mechanism: Mechanism) -> tuple[float, Array, float, float]:
-            with np.errstate(all="ignore"):
+            with quiet():
                 terms = mechanism._terms(drivers, labelled, weight)
                 return terms.loglik, *terms.score
 
         total = float(drivers.shape[1] if weight is None else weight.sum())
-        with np.errstate(all="ignore"):
+        with quiet():
             return maximise(self, lambda mechanism: MechanismChart(mechanism, drivers, weight), evaluate, total)[0]
 
     def moved(self, alpha: Array) -> "Mechanism":
@@ -576,7 +532,7 @@ class Mechanism:
 
     def loglik_of(self, drivers: Array, labelled: int, weight: Array | None) -> float:
         """L_miss of rows with these drivers, labelled rows first."""
-        with np.errstate(all="ignore"):
+        with quiet():
             return (
                 self._terms(drivers, labelled, weight).loglik
                 if self.label
@@ -590,9 +546,10 @@ class Mechanism:
         as if the labels were known.
         """
         slopes = len(self.alpha) - 1
-        with np.errstate(all="ignore"):
-            information = self._information_by_class(drivers, weight) if self.label else None
-            if information is None:
+        with quiet():
+            if self.label:
+                information = self._information_by_class(drivers, weight)
+            else:
                 h = hazard(self.eta(drivers), self.shape, True)
                 information = self._information(self._hazard_slopes(h, drivers), h.n, weight)
         if information[0, 0] > 1e-300:
@@ -625,24 +582,25 @@ class Mechanism:
     def scored(self, drivers: Array, labelled: int, weight: Array) -> "Mechanism":
         """One step of Fisher scoring in alpha, halved until L_miss increases; stays moderate if there is no maximum."""
         size = len(self.alpha)
-        with np.errstate(all="ignore"):
-            if self.label:
-                terms = self._label_terms(drivers, labelled, weight)
-                loglik, score = terms.loglik, terms.score[0][:size]
-                information = self._information_by_class(drivers, weight)[:size, :size]
-            else:
-                loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
-                score = self._score(drivers, hazard_slope, eta_slope, h)[0]
-                information = self._information(np.vstack([h.slope, h.slope * drivers]), h.n, weight)
+        with quiet():
+            terms = self._terms(drivers, labelled, weight)
+            score, information = terms.score[0][:size], self.information(drivers, weight)[0][:size, :size]
         step = np.linalg.lstsq(information, score, rcond=1e-10)[0]
         if score @ step < _NO_GAIN * weight.sum():
             return self
         for _ in range(20):
             moved = self.moved(np.array(self.alpha) + step)
-            if moved.loglik_of(drivers, labelled, weight) > loglik:
+            if moved.loglik_of(drivers, labelled, weight) > terms.loglik:
                 return moved
             step = 0.5 * step
         return self
+
+
+def _by_alpha(drivers: Array, eta_slope: Array) -> Array:
+    """The score in alpha from the slopes of rows in eta."""
+    xp = namespace(eta_slope)
+    slopes = along_rows(drivers, eta_slope[None, :])
+    return xp.concat([xp.reshape(total(eta_slope), (1,)), xp.reshape(slopes, (drivers.shape[0],))])
 
 
 def drivers_of(u: Array, covariates: Array | None) -> Array:
@@ -681,7 +639,7 @@ def _checked_weight(weight: Any, s: Array) -> Array:
     return w
 
 
-def _indicator(missing: Any, s: Array) -> NDArray[np.bool_]:
+def _indicator(missing: Any, s: Array) -> Bools:
     """The missing indicator as an array of booleans, on the device of the scores."""
     m = _beside(missing, s)
     xp = namespace(m)

@@ -5,9 +5,8 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, namespace, to_host
+from marmix.core.arrays import AnyArray, Array, namespace, to_host
 from marmix.core.frames import Frame
 from marmix.core.likelihood import ScoreModel
 from marmix.core.measures import Posterior, as_measure, posterior
@@ -62,9 +61,9 @@ class FittedModel:
     mechanism: Mechanism | None
     columns: list[int]
     tempering: float
-    classes: NDArray[Any]
+    classes: AnyArray
     n_features: int
-    features: NDArray[Any] | None
+    features: AnyArray | None
     moments: GroupMoments
     loglik_ignorable: float
     loglik_missing: float
@@ -122,19 +121,7 @@ class FittedModel:
             raise ValueError("this model was fitted with link=None: fit it again with a link.")
         if not self.has_mechanism:
             return 0.0 * X[:, 0]
-        return self.mechanism.missing_proba_of(self._drivers(X))
-
-    def missing_proba_by_class(self, X: Any) -> Array:
-        """The probability that the label of each row is missing if it is of each class, (K, n)."""
-        q = self.missing_proba(X)
-        if not self.has_label_term:
-            return q[None, :] + 0.0 * self.scores(X)
-        assert self.mechanism is not None
-        return self.mechanism.missing_proba_by_class(self._drivers(X))
-
-    def _drivers(self, X: Any) -> Array:
-        assert self.mechanism is not None
-        return self.mechanism.drivers(self.posterior(X), self._covariates(X))
+        return self.mechanism.missing_proba_of(self.mechanism.drivers(self.posterior(X), self._covariates(X)))
 
     @property
     def has_mechanism(self) -> bool:
@@ -191,12 +178,12 @@ class FittedModel:
         """The notes as sentences."""
         return [sentence(note, self.classes, self.column_names) for note in self.notes]
 
-    def renamed(self, classes: NDArray[Any] | None = None, features: NDArray[Any] | None = None) -> "FittedModel":
+    def renamed(self, classes: AnyArray | None = None, features: AnyArray | None = None) -> "FittedModel":
         """The same model with other names, for features as they are; by default classes 0, 1, ... and unnamed features."""
         classes = np.arange(len(self.classes)) if classes is None else classes
         return replace(self, classes=classes, features=features, preparation=None)
 
 
-def column_names(features: NDArray[Any] | None, n_features: int) -> list[str]:
+def column_names(features: AnyArray | None, n_features: int) -> list[str]:
     """Names of the features; x0, x1, ... if they have none."""
     return [f"x{i}" for i in range(n_features)] if features is None else [str(name) for name in features]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, quiet
 
 
 class GroupMoments(NamedTuple):
@@ -19,7 +19,7 @@ class GroupMoments(NamedTuple):
     def __add__(self, other: "GroupMoments") -> "GroupMoments":  # type: ignore[override]
         """Moments of both sets of rows, by the formula of Chan, Golub and LeVeque."""
         weight = self.weight + other.weight
-        with np.errstate(all="ignore"):
+        with quiet():
             share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0.0)
             gap = other.mean - self.mean
             mean = self.mean + share[:, None] * gap

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
 from marmix.core.mechanism import Mechanism
 
@@ -36,7 +35,7 @@ def listed(names: Sequence[Any]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
-def sentence(note: Note, classes: NDArray[Any], columns: Sequence[str]) -> str:
+def sentence(note: Note, classes: AnyArray, columns: Sequence[str]) -> str:
     """The note as a sentence, with the names of classes and columns."""
     values = dict(note.values)
     if "classes" in values:
@@ -82,8 +81,8 @@ SENTENCES = {
     "left-out": "Left out {candidate!r}: {error}",
     "time-limit": "Left out for lack of time, after the limit of {limit:g} seconds: {candidates}.",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
-    "no-support": "Labels are not missing more often where rows are hard, beyond what a linear function of the features "
-    "explains: the weights of the candidates rest on the labels alone.",
+    "no-support": "The features themselves explain as well as the uncertainty which labels are missing: candidates are weighed "
+    "by the labels alone.",
     "boosting-single-label": "Class {classes} has a single labelled row: neither the number of rounds nor the weight of the "
     "mechanism could be chosen on held-out rows, and usual values are used where none are given.",
     "boosting-most-rounds": "The held-out loss still falls after {most} rounds, the most that were tried: raise "
@@ -115,7 +114,7 @@ def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Itera
         yield Note("separated")
 
 
-def tail_notes(tail: Array, owner: NDArray[Any], least: float, most: float) -> Iterator[Note]:
+def tail_notes(tail: Array, owner: AnyArray, least: float, most: float) -> Iterator[Note]:
     """Notes on degrees of freedom at a limit, given ``1 / nu`` of each component and its range."""
     infinite, lowest = tail <= 2.0 * least, tail >= 0.999 * most
     if infinite.any():
@@ -132,7 +131,7 @@ def maxima_notes(maxima: Sequence[float]) -> Iterator[Note]:
         yield Note("maxima", {"reached": reached, "starts": len(maxima), "short": best - float(min(maxima))})
 
 
-def covariance_notes(dependent: list[int], pivots: Array, owner: NDArray[Any], floor: float) -> Iterator[Note]:
+def covariance_notes(dependent: list[int], pivots: Array, owner: AnyArray, floor: float) -> Iterator[Note]:
     """Notes on singular covariances.
 
     Parameters

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from marmix.core.arrays import Array, namespace, on_host, replaced, total
+from marmix.core.arrays import AnyArray, Array, namespace, on_host, quiet, replaced, total
 from marmix.core.covariance import Derivatives, Moments, Structure
 from marmix.core.covariance import structure as structure_of
 from marmix.core.gaussian import GaussianChart, Gaussians, GaussianScores
@@ -47,7 +46,7 @@ class Students(NamedTuple):
 def log_constant(tail: Array, d: int) -> tuple[Array, Array]:
     """``c(nu)``, which is zero in the Gaussian limit, and its derivative in ``tail = 1 / nu``."""
     a, x = 0.5 * d, d * tail
-    with np.errstate(all="ignore"):
+    with quiet():
         nu = 1.0 / tail
         direct = gammaln(0.5 * nu + a) - gammaln(0.5 * nu) - a * np.log(0.5 * nu)
         direct_slope = -0.5 * nu * (nu * (digamma(0.5 * nu + a) - digamma(0.5 * nu)) - d)
@@ -77,19 +76,13 @@ class StudentScores(GaussianScores):
     """
 
     scales = "scales"
+    nouns = "Student-t", "scale matrix", "t distribution"
 
     def __init__(self, structure: Structure, counts: list[int], floor: float, dof: str | float = "common"):
         super().__init__(structure.unshared(), counts, floor)
         self.dof = dof if isinstance(dof, str) else float(dof)
-        self.groups: NDArray[Any] = np.zeros_like(self.owner) if dof == "common" else self.owner  # that share a dof
+        self.groups: AnyArray = np.zeros_like(self.owner) if dof == "common" else self.owner  # that share a dof
         self.n_tails = len(np.unique(self.groups)) if isinstance(dof, str) else 0
-
-    @property
-    def words(self) -> str:
-        components = "one t distribution a class"
-        if not self.single:
-            components = f"{len(self.owner)} t distributions for {self.n_classes} classes"
-        return f"Student-t mixture, {self.structure.name} scale matrix, {components}"
 
     def gaussian(self) -> GaussianScores:
         """The Gaussian mixture of the same structure."""

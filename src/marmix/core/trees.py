@@ -5,13 +5,12 @@ column and one `where`, from the leaves up, so that nothing is gathered. With tw
 round has one tree; with more, each round has one tree for each class.
 """
 
-from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, like, namespace
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, like, namespace
 
 
 class Trees(NamedTuple):
@@ -23,31 +22,22 @@ class Trees(NamedTuple):
     """
 
     baseline: Array  # (V,): one score for two classes, else one for each class
-    roots: NDArray[np.int32]  # (rounds * V,): the first split of each tree, or -1 - leaf
-    feature: NDArray[np.int32]  # (S,)
+    roots: Ints  # (rounds * V,): the first split of each tree, or -1 - leaf
+    feature: Ints  # (S,)
     threshold: Array  # (S,); unused in categorical splits
-    default_left: NDArray[np.bool_]  # (S,)
-    left: NDArray[np.int32]  # (S,)
-    right: NDArray[np.int32]  # (S,)
+    default_left: Bools  # (S,)
+    left: Ints  # (S,)
+    right: Ints  # (S,)
     value: Array  # (L,): values of the leaves
     gain: Array  # (S,): how much each split reduced the loss
-    first_code: NDArray[np.int32]  # (S + 1,): categories of split i are codes[first_code[i] : first_code[i + 1]]
-    codes: NDArray[np.int32]
-    categorical: NDArray[np.bool_]  # (S,)
+    first_code: Ints  # (S + 1,): categories of split i are codes[first_code[i] : first_code[i + 1]]
+    codes: Ints
+    categorical: Bools  # (S,)
 
 
 def no_trees(baseline: Array) -> Trees:
     """Constant scores: one round of trees without a split."""
-    vectors = len(baseline)
-    none, nobody = np.empty(0, dtype=np.int32), np.empty(0, dtype=bool)
-    roots = -1 - np.arange(vectors, dtype=np.int32)
-    first = np.zeros(1, dtype=np.int32)
-    return Trees(
-        np.asarray(baseline, dtype=float),
-        roots,
-        *(none, np.empty(0), nobody, none, none, np.zeros(vectors), np.empty(0)),
-        *(first, none, nobody),
-    )
+    return trees_of({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}] * len(baseline)}, baseline)
 
 
 class TreeScores:
@@ -65,7 +55,7 @@ class TreeScores:
     def __init__(self, d: int, n_classes: int):
         self.d, self.n_classes = d, n_classes
         self.vectors = 1 if n_classes == 2 else n_classes
-        self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
+        self.owner: AnyArray = np.arange(n_classes)[-self.vectors :]
 
     @property
     def words(self) -> str:
@@ -126,7 +116,7 @@ def _among(column: Any, codes: list[int]) -> Any:
     return mask
 
 
-def trees_of(dump: dict[str, Any], baseline: Array, rounds: int | None = None) -> Trees:
+def trees_of(dump: dict[str, Any], baseline: Array) -> Trees:
     """Trees of a LightGBM model, from its `dump_model()`.
 
     A split on a column without missing values in training sends missing values to the child with more rows, where LightGBM
@@ -137,10 +127,8 @@ def trees_of(dump: dict[str, Any], baseline: Array, rounds: int | None = None) -
     dump : dict
     baseline : array of shape (V,)
         Scores before the first tree.
-    rounds : int or None
-        Number of rounds to keep; by default all.
     """
-    roots, value = list[int](), list[float]()
+    value = list[float]()
     splits: list[Any] = []  # (feature, threshold, default_left, left, right, gain, codes or None)
 
     def add(node: dict[str, Any]) -> int:
@@ -159,24 +147,24 @@ def trees_of(dump: dict[str, Any], baseline: Array, rounds: int | None = None) -
         splits[number] = node["split_feature"], threshold, default_left, left, right, node["split_gain"], codes
         return number
 
-    listed: Iterable[dict[str, Any]] = dump["tree_info"]
-    for tree in list(listed)[: None if rounds is None else rounds * len(baseline)]:
-        roots.append(add(tree["tree_structure"]))
+    roots = [add(tree["tree_structure"]) for tree in dump["tree_info"]]
     columns: list[Any] = list(zip(*splits, strict=True)) or [[]] * 7
-    codes = [split or [] for split in columns[6]]
+    feature, threshold, default_left, left, right, gain, categories = columns
+    codes = [split or [] for split in categories]
+    whole, real, flag = (partial(np.array, dtype=kind) for kind in (np.int32, float, bool))
     return Trees(
-        np.asarray(baseline, dtype=float),
-        np.array(roots, dtype=np.int32),
-        np.array(columns[0], dtype=np.int32),
-        np.array(columns[1], dtype=float),
-        np.array(columns[2], dtype=bool),
-        np.array(columns[3], dtype=np.int32),
-        np.array(columns[4], dtype=np.int32),
-        np.array(value, dtype=float),
-        np.array(columns[5], dtype=float),
+        real(baseline),
+        whole(roots),
+        whole(feature),
+        real(threshold),
+        flag(default_left),
+        whole(left),
+        whole(right),
+        real(value),
+        real(gain),
         np.cumsum([0, *map(len, codes)], dtype=np.int32),
-        np.array([code for split in codes for code in split], dtype=np.int32),
-        np.array([split is not None for split in columns[6]], dtype=bool),
+        whole([code for split in codes for code in split]),
+        flag([split is not None for split in categories]),
     )
 
 

@@ -16,10 +16,8 @@ def delivered(bunch: Bunch, as_frame: bool, return_X_y: bool = False) -> Any:
     """
     bunch.frame = None
     if as_frame:
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("as_frame=True needs pandas: install it, or leave as_frame=False for arrays.") from None
+        import pandas as pd
+
         bunch.data = pd.DataFrame(bunch.data, columns=np.asarray(bunch.feature_names, dtype=object))
         index = bunch.data.index
         bunch.frame = bunch.data.assign(target=bunch.target)

@@ -4,7 +4,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -12,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import Bunch
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools, Ints
 from marmix.datasets.bunches import delivered
 
 # Chosen by what the columns measure, not by how they score: one column for each property of the cells. Perimeter and area
@@ -41,12 +40,12 @@ class HardRows(NamedTuple):
 
     title: str
     X: Array
-    y: NDArray[np.integer]
+    y: Ints
     difficulty: Array
     hide: Array
 
     @classmethod
-    def of(cls, title: str, X: Array, y: NDArray[np.integer], judged: Array) -> "HardRows":
+    def of(cls, title: str, X: Array, y: Ints, judged: Array) -> "HardRows":
         """Hide labels where a random forest, cross-fitted to all labels and the features `judged`, is unsure."""
         forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
         tau = cross_val_predict(forest, judged, y, cv=5, method="predict_proba")[:, 1]
@@ -54,7 +53,7 @@ class HardRows(NamedTuple):
         level = brentq(lambda a: np.mean(expit(a + STEEPNESS * difficulty)) - RATE, -50.0, 50.0)
         return cls(title, X, y, difficulty, expit(level + STEEPNESS * difficulty))
 
-    def hidden(self, seed: int) -> NDArray[np.bool_]:
+    def hidden(self, seed: int) -> Bools:
         """The rows whose label is hidden with this seed."""
         return np.random.default_rng(seed).random(len(self.y)) < self.hide
 

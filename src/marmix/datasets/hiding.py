@@ -1,22 +1,18 @@
 """Labels hidden by a chosen mechanism, for experiments in which the truth is known."""
 
-import numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
 
-from marmix.core.arrays import Array, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet, unmasked
 from marmix.core.labels import MISSING, encode_labels, known_labels, number_labels
 from marmix.core.links import FREE
-from marmix.core.measures import as_measure
+from marmix.core.measures import MeasureLike, as_measure
 from marmix.core.mechanism import Mechanism
 from marmix.evaluation.pseudo_labels import checked_proba
-
-Booleans = NDArray[np.bool_]
+from marmix.inference.simulation import seed_sequence
 
 _DRAWS = 1000  # attempts to leave `at_least` labels in every class
 _LARGEST_LEVEL = 1e15  # of |alpha_0|: beyond it the spacing of floats exceeds 0.1
@@ -29,7 +25,7 @@ def hide_labels(
     slope: float | None = None,
     rate: float = 0.7,
     *,
-    measure: str | Callable[..., object] = "margin",
+    measure: MeasureLike = "margin",
     at_least: int = 0,
     random_state: Any = None,
 ) -> Bunch:
@@ -137,19 +133,15 @@ def hide_labels(
 
     The first species is easily told from the others, and keeps most of its labels.
     """
-    if not (isinstance(rate, numbers.Real) and 0.0 <= rate < 1.0):
+    if not 0.0 <= rate < 1.0:
         raise ValueError(f"rate={rate!r} must be at least 0 and less than 1.")
-    if slope is not None and not (isinstance(slope, numbers.Real) and np.isfinite(float(slope))):
-        raise ValueError(f"slope={slope!r} must be a finite number, or None for the measure's default.")
-    if not (isinstance(at_least, numbers.Integral) and at_least >= 0):
-        raise ValueError(f"at_least={at_least!r} must be an integer >= 0.")
     z, names = _encoded(y, posterior)
     mechanism, q = None, np.full(len(z), float(rate))
     if posterior is not None or (link is not None and rate > 0.0):
         tau = _checked_posterior(posterior, len(z), names)
     if link is not None:
-        shaped = (link, None) if isinstance(link, str) else (FREE.name, float(link))
-        model = Mechanism.from_link(*shaped, measure)
+        name, shape = (link, None) if isinstance(link, str) else (FREE.name, float(link))
+        model = Mechanism.from_link(name, shape, measure)
         if model.free_shape:
             raise ValueError(f"link={link!r} needs a shape: give a number as link, such as 2.0.")
         steepness = as_measure(measure).slope if slope is None else float(slope)
@@ -178,21 +170,13 @@ def generator(random_state: Any) -> np.random.Generator:
     """A Generator unchanged; a new one from an int or None; one seeded by draws from a RandomState."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    try:
-        if random_state is None or isinstance(random_state, numbers.Integral):
-            return np.random.default_rng(None if random_state is None else int(random_state))
-        legacy = check_random_state(random_state)
-    except ValueError:
-        raise ValueError(
-            f"random_state={random_state!r} must be an integer >= 0, a numpy Generator or RandomState, or None."
-        ) from None
-    return np.random.default_rng(legacy.randint(2**31 - 1, size=4))
+    return np.random.default_rng(seed_sequence(random_state))
 
 
 # Input.
 
 
-def _encoded(y: Any, posterior: Any) -> tuple[NDArray[np.integer[Any]], NDArray[Any]]:
+def _encoded(y: Any, posterior: Any) -> tuple[Ints, AnyArray]:
     """Labels as integers, -1 where missing, and the classes: all columns of the posterior if labels are their numbers."""
     labels = known_labels(y, np.empty(0))[1]
     columns = np.arange(1 if posterior is None else np.shape(posterior)[-1])
@@ -201,7 +185,7 @@ def _encoded(y: Any, posterior: Any) -> tuple[NDArray[np.integer[Any]], NDArray[
     return encode_labels(y)
 
 
-def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
+def _checked_posterior(posterior: Any, n: int, names: AnyArray) -> Array:
     if posterior is None:
         raise ValueError("posterior is needed: class probabilities (n, K) of every row. Only link=None works without.")
     tau = np.asarray(unmasked(posterior), dtype=float)
@@ -218,7 +202,7 @@ def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
 
 def _measured(model: Mechanism, tau: Array, slope: float) -> Array:
     """The uncertainty of every row, or zeros if the slope is zero."""
-    with np.errstate(all="ignore"):
+    with quiet():
         u = model.uncertainty(np.log(np.maximum(tau, np.finfo(float).tiny)))
     limit = model.measured.at_certainty(tau.shape[1])
     if limit is not None and np.isinf(limit):
@@ -226,7 +210,7 @@ def _measured(model: Mechanism, tau: Array, slope: float) -> Array:
     return u if slope != 0.0 else np.zeros_like(u)
 
 
-def _at_rate(model: Mechanism, u: Array, slope: float, rate: float, at_risk: Booleans) -> tuple[Mechanism, Array]:
+def _at_rate(model: Mechanism, u: Array, slope: float, rate: float, at_risk: Bools) -> tuple[Mechanism, Array]:
     """The mechanism whose q averages to `rate` over the rows at risk, and q."""
 
     def q(level: float) -> tuple[Mechanism, Array]:
@@ -251,15 +235,9 @@ def _at_rate(model: Mechanism, u: Array, slope: float, rate: float, at_risk: Boo
     return q(level)
 
 
-def _draw_hidden(
-    z: NDArray[np.integer[Any]], names: NDArray[Any], q: Array, at_least: int, rng: np.random.Generator
-) -> Booleans:
+def _draw_hidden(z: Ints, names: AnyArray, q: Array, at_least: int, rng: np.random.Generator) -> Bools:
     """Rows whose uniform number is below q, drawn until every class keeps `at_least` labels."""
     labelled = z >= 0
-    counts = np.bincount(z[labelled], minlength=len(names))
-    if (counts < at_least).any():
-        k = int(counts.argmin())
-        raise ValueError(f"at_least={at_least}: class {names.tolist()[k]!r} has {counts[k]} labels to begin with.")
     for _ in range(_DRAWS):
         hidden = rng.random(len(q)) < q
         counts = np.bincount(z[labelled & ~hidden], minlength=len(names))
@@ -274,30 +252,18 @@ def _draw_hidden(
 # Output.
 
 
-def _without(y: Any, labelled: Booleans, labels: NDArray[Any], hidden: Booleans) -> Any:
+def _without(y: Any, labelled: Bools, labels: AnyArray, hidden: Bools) -> Any:
     """The labels without the hidden ones, in the form of y; `labels` are those of the labelled rows."""
-    if hasattr(y, "iloc") and y.ndim == 1:
-        return _series(y, ~labelled | hidden)
-    kind = labels.dtype.kind
-    target: NDArray[Any] = np.full(len(labelled), None, dtype=object)
+    series, kind = hasattr(y, "iloc") and y.ndim == 1, labels.dtype.kind
+    if series and not isinstance(y.dtype, np.dtype):  # of pandas, with a missing value of its own
+        return y.mask(~labelled | hidden)
+    target: AnyArray = np.full(len(labelled), None, dtype=object)
     if kind in "iu":
         target = np.full(len(labelled), MISSING, dtype=labels.dtype if kind == "i" else np.int64)
     elif kind == "f":
         target = np.full(len(labelled), np.nan, dtype=labels.dtype)
     target[labelled & ~hidden] = labels[~hidden[labelled]]
-    return target
-
-
-def _series(y: Any, missing: Booleans) -> Any:
-    """A pandas Series without these labels, with its dtype kept if that has a missing value."""
-    if isinstance(y.dtype, np.dtype):
-        if y.dtype.kind == "i":
-            return y.mask(missing, MISSING)
-        if y.dtype.kind == "u":
-            return y.astype(np.int64).mask(missing, MISSING)
-        if y.dtype.kind in "bO":
-            return y.astype(object).mask(missing, None)
-    return y.mask(missing)
+    return type(y)(target, index=y.index, name=y.name) if series else target
 
 
 def _description(mechanism: Mechanism | None, rate: float, hidden: int, labels: int) -> str:

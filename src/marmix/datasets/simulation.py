@@ -1,6 +1,5 @@
 """Simulated mixtures of classes, with exact posteriors and labels hidden by a known mechanism."""
 
-import numbers
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -8,11 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, quiet
 from marmix.core.measures import margin, posterior
 from marmix.datasets.bunches import delivered
 from marmix.datasets.families import Law, laws_of
 from marmix.datasets.hiding import generator, hide_labels
+from marmix.inference.intervals import check_count
 
 _BATCH = 1_000_000  # rows drawn at once, of which at least one must pass `max_margin`
 
@@ -119,12 +119,12 @@ def make_mar_mixture(
     3 -0.19  0.22      -1
     4 -0.03 -0.74       0
     """
-    n, classes = _count("n_samples", n_samples, 1), _count("n_classes", n_classes, 2)
-    features = _count("n_features", n_features, 1)
+    n, classes = check_count("n_samples", n_samples, 1), check_count("n_classes", n_classes, 2)
+    features = check_count("n_features", n_features, 1)
     pi = np.full(classes, 1.0 / classes) if weights is None else np.asarray(weights, dtype=float)
     if pi.shape != (classes,) or not (pi > 0.0).all() or not abs(pi.sum() - 1.0) <= 1e-8:
         raise ValueError(f"weights must be {classes} positive class probabilities that sum to one; got {weights!r}.")
-    if max_margin is not None and not (isinstance(max_margin, numbers.Real) and 0.0 < max_margin <= 1.0):
+    if max_margin is not None and not 0.0 < max_margin <= 1.0:
         raise ValueError(f"max_margin={max_margin!r} must lie between 0 and 1, or be None to keep every row.")
     name, parameters = (distribution, {}) if isinstance(distribution, str) else distribution
     laws = laws_of(name, classes, features, parameters)
@@ -193,7 +193,7 @@ def _batch(laws: list[Law], pi: Array, n: int, rng: np.random.Generator) -> _Row
     X = np.empty((n, drawn[0].shape[1]))
     for rows, features in zip(members, drawn, strict=True):
         X[rows] = features
-    with np.errstate(all="ignore"):
+    with quiet():
         scores = np.array([np.log(weight) + law.log_density(X) for weight, law in zip(pi, laws, strict=True)])
         if not np.isfinite(scores).all():
             raise ValueError(
@@ -202,9 +202,3 @@ def _batch(laws: list[Law], pi: Array, n: int, rng: np.random.Generator) -> _Row
             )
         p = posterior(scores)
     return _Rows(X, z, np.ascontiguousarray(p.tau.T), np.sqrt(margin(p).value))
-
-
-def _count(name: str, value: object, least: int) -> int:
-    if not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name}={value!r} must be an integer >= {least}.")
-    return int(value)

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from marmix.core.arrays import LARGEST, Array
+from marmix.core.arrays import LARGEST, AnyArray, Array, Bools, Ints
 from marmix.core.files import release
 
 _CHUNK = 65536  # rows checked together
@@ -23,17 +22,14 @@ def refuse_sparse(X: Any) -> None:
 
 
 def check_table(X: Any) -> None:
-    """Check shape and dtype of an array that is not read into memory."""
+    """Check the shape of an array that is not read into memory."""
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X must have shape (rows, features).")
     if isinstance(X.shape[0], int) and X.shape[0] == 0:  # the length of a Dask dataframe is unknown
         raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
-    dtype = getattr(X, "dtype", None)  # a dataframe has one per column
-    if getattr(dtype, "kind", "c" if "complex" in str(dtype) else "f") not in "fiub":
-        raise ValueError(f"X has the type {dtype}: features must be real numbers.")
 
 
-def in_floats(X: Any, validate: Callable[..., Any]) -> NDArray[Any]:
+def in_floats(X: Any, validate: Callable[..., Any]) -> AnyArray:
     """Rows in memory as floats, converted by scikit-learn's `validate_data`; dates are refused."""
     types: list[Any] = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
     for name, kind in zip(getattr(X, "columns", ["X"]), types, strict=True):
@@ -41,12 +37,12 @@ def in_floats(X: Any, validate: Callable[..., Any]) -> NDArray[Any]:
             raise ValueError(
                 f"column {name!r} holds dates or times: turn them into numbers, such as days since an event."
             )
-    rows: NDArray[Any] = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    rows: AnyArray = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
     return rows
 
 
 def check_finite(
-    X: NDArray[Any], names: Sequence[str], first: int = 0, allow_nan: bool = False, places: Any = None
+    X: AnyArray, names: Sequence[str], first: int = 0, allow_nan: bool = False, places: Any = None
 ) -> None:
     """Raise an error that names the first column with NaN (unless allowed), infinity or a number beyond `LARGEST`.
 
@@ -80,7 +76,7 @@ def check_finite(
         )
 
 
-def check_results(values: NDArray[Any], first: int) -> None:
+def check_results(values: AnyArray, first: int) -> None:
     """Raise an error that names the first row for which a model computed NaN; row numbers count from `first`."""
     if values.dtype.kind == "f" and np.isnan(values).any():
         row = int(np.isnan(values).reshape(len(values), -1).any(axis=1).argmax())
@@ -93,7 +89,7 @@ def check_lengths(X: Any, values: Any, name: str = "y") -> None:
         raise ValueError(f"X and {name} have inconsistent numbers of samples: {X.shape[0]} and {values.shape[0]}.")
 
 
-def check_weights(weight: NDArray[Any]) -> None:
+def check_weights(weight: AnyArray) -> None:
     """Check that weights are finite and not negative."""
     if not np.isfinite(weight).all():
         raise ValueError("Input sample_weight contains NaN or infinity.")
@@ -101,7 +97,7 @@ def check_weights(weight: NDArray[Any]) -> None:
         raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
 
 
-def check_weighted_classes(classes: NDArray[Any], weighted: NDArray[np.bool_]) -> None:
+def check_weighted_classes(classes: AnyArray, weighted: Bools) -> None:
     """Check that every class has a labelled row of positive weight."""
     for name, has_weight in zip(classes.tolist(), weighted.tolist(), strict=True):
         if not has_weight:
@@ -110,9 +106,7 @@ def check_weighted_classes(classes: NDArray[Any], weighted: NDArray[np.bool_]) -
             )
 
 
-def file_weights(
-    X: NDArray[Any], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
-) -> NDArray[Any] | None:
+def file_weights(X: AnyArray, z: Ints, sample_weight: Any, classes: AnyArray) -> AnyArray | None:
     """Checked weights of rows that stay in a file; the weights may be in a file too."""
     if sample_weight is None:
         return None
@@ -142,9 +136,7 @@ def checked_weights(X: Any, sample_weight: Any) -> Array:
     return weight
 
 
-def weighted_rows(
-    X: NDArray[np.floating], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
-) -> tuple[NDArray[np.floating], NDArray[np.integer], Array | None]:
+def weighted_rows(X: AnyArray, z: Ints, sample_weight: Any, classes: AnyArray) -> tuple[AnyArray, Ints, Array | None]:
     """Rows of positive weight with their labels and weights; all rows if there are no weights."""
     if sample_weight is None:
         return X, z, None

@@ -6,25 +6,21 @@ their results by partition, so that they do not depend on which worker has which
 workers from their graph. Without a `distributed.Client` the partitions are loaded into one holder in this process.
 """
 
-import os
 import pickle
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import cached_property, partial, reduce
 from itertools import count
 from operator import add
-from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from marmix.core.arrays import Array, on_cluster, unmasked
+from marmix.core.arrays import AnyArray, Array, Ints, on_cluster, unmasked
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, choose_classes, found_labels, has_votes, number_labels
@@ -43,8 +39,6 @@ _CHUNK = 2**15
 _POLL = 1.0
 # How often the rows of lost workers are recomputed during one call.
 _ATTEMPTS = 10
-# Workers in the same process take turns, because they share the number of BLAS threads.
-_TURN = Lock()
 Calls = list[tuple[str, tuple[Any, ...]]]  # method names with their arguments
 
 
@@ -61,11 +55,11 @@ class Shard:
         self._loaded, self._threads, self._spaces, self.empty = loaded, threads, spaces, False
         self._shared: dict[int, Any] = {}
 
-    def labels(self, classes: Any) -> list[tuple[NDArray[Any], Counter[str]]]:
+    def labels(self, classes: Any) -> list[tuple[AnyArray, Counter[str]]]:
         """Distinct labels, among `classes` if they are named, and texts that counted as missing."""
         return [found_labels(y, classes) for _, y, *_ in self._loaded]
 
-    def number(self, coded: bool, classes: NDArray[Any]) -> int:
+    def number(self, coded: bool, classes: AnyArray) -> int:
         """Encode labels that are not `coded` yet, and drop rows of weight zero; return the number of rows."""
         parts = zip(*(_weighted(part, coded, classes) for part in self._loaded), strict=True)
         X, z, weight, asked = (part[0] if len(part) == 1 or part[0] is None else np.concatenate(part) for part in parts)
@@ -93,7 +87,7 @@ class Shard:
             return str(error)
         return None
 
-    def enter(self, frame: Frame, covariates: Covariates) -> tuple[NDArray[np.integer], Array]:
+    def enter(self, frame: Frame, covariates: Covariates) -> tuple[Ints, Array]:
         """Transform the rows to the axes of a fit; return the number and weight of the rows of each group."""
         X, z, weight = self._rows
         groups = self._n_classes
@@ -119,12 +113,12 @@ class Shard:
     def _values(self, args: tuple[Any, ...]) -> list[Any]:
         return [self._shared[value.key] if isinstance(value, Shared) else value for value in args]
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         """Selected rows, given by their positions in each group."""
         return self._engine.select(places)
 
 
-def _weighted(loaded: tuple[Any, ...], coded: bool, classes: NDArray[Any]) -> tuple[Any, ...]:
+def _weighted(loaded: tuple[Any, ...], coded: bool, classes: AnyArray) -> tuple[Any, ...]:
     """Rows of positive weight, with encoded labels, and whether these were asked for; None if nothing is known of that."""
     X, y, weight, missing = loaded
     z, asked = y if coded else number_labels(y, classes), None
@@ -151,7 +145,6 @@ class Holder:
         self._threads, inner = threads, max(1, threads // len(shards))
         self._spaces: list[list[Array]] = []  # working memory of idle threads
         self._shards = {i: Shard(parts, inner, self._spaces) for i, parts in zip(shards, loaded, strict=True)}
-        self._limited = os.environ.get("OMP_NUM_THREADS") == "1"  # as Dask starts its workers
 
     def perform_pickled(self, message: bytes) -> bytes:
         """`perform` on pickled arguments and results, which are sent faster than many small arrays."""
@@ -170,8 +163,7 @@ class Holder:
                 result = None if self._shards[i].empty else getattr(self._shards[i], method)(*args, *last)
             return result
 
-        with nullcontext() if self._limited else _TURN:
-            results = ordered(lambda: perform_on, list(self._shards), self._threads)
+        results = ordered(lambda: perform_on, list(self._shards), self._threads)
         return {i: result for i, result in zip(self._shards, results, strict=True) if result is not None}
 
 
@@ -361,7 +353,7 @@ class ClusterEngine(Engine):
     def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
         return reduce(add, self._holders.call("total", function, width, *args).values())
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         stop = np.cumsum(self._counts, axis=0)
         first = stop - self._counts
         split = [np.split(group, np.searchsorted(group, stop[:-1, k])) for k, group in enumerate(places)]
@@ -390,7 +382,7 @@ class ClusterRows(Rows):
         self._x, self._lengths = _partitions(X)
         self._holders: Holders | None = None
 
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
         _refuse_votes(y)
         self._coded = not on_cluster(y)
         values, all_classes = encoded(y, named, classes)[:2] if self._coded else (y, classes)
@@ -411,7 +403,7 @@ class ClusterRows(Rows):
         if classes is None:
             check_weighted_classes(self.classes, self.moments.weight[:-1] > 0.0)
 
-    def numbered(self, y: Any, classes: NDArray[Any]) -> list[Any]:
+    def numbered(self, y: Any, classes: AnyArray) -> list[Any]:
         y = open_array(y, "y")
         _refuse_votes(y)
         if not on_cluster(y):

@@ -10,9 +10,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import LARGEST, Array, in_double, like, namespace, on_device, on_host, to_host
+from marmix.core.arrays import LARGEST, AnyArray, Array, Ints, in_double, like, namespace, on_device, on_host, to_host
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
@@ -26,8 +25,6 @@ from marmix.engines.rows import Engine, Rows, encoded, group_sizes, slices, sort
 _BLOCK_VALUES = 2**26
 # Number of rows up to which the host is as fast.
 _HOST_ROWS = 2**15
-# Resolution of a log-likelihood per row in single precision.
-_SINGLE = 1e-6
 
 
 def device_blocks(n: int, width: int) -> list[slice]:
@@ -41,10 +38,9 @@ class DeviceEngine(Engine):
     Columns ``cuts[k]:cuts[k + 1]`` are class k; unlabelled rows follow.
     """
 
-    def __init__(self, x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, frame: Frame, covariates: Covariates):
+    def __init__(self, x: Any, cuts: Ints, weight: Any, v: Any, frame: Frame, covariates: Covariates):
         super().__init__(frame, covariates)
         self.x, self.cuts, self.weight, self.v, self.place = x, cuts, weight, v, x[:, :0]
-        self.resolution = 0.0 if x.dtype == namespace(x).float64 else _SINGLE
         self.counts, self.group_weight = group_sizes(x, cuts, weight)
 
     def _blocks(self, width: int) -> list[Block]:
@@ -61,7 +57,7 @@ class DeviceEngine(Engine):
         """`total` with the result left on the device."""
         return reduce(add, (function(block, *args) for block in self._blocks(width)))
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         xp = namespace(self.x)
         columns = np.concatenate([a + group for a, group in zip(self.cuts, places, strict=True)])
         index = xp.asarray(columns, device=self.x.device)
@@ -104,7 +100,7 @@ def fetched(result: Any, array: Any) -> Any:
 class DeviceRows(Rows):
     """Rows on a device, with labels and weights on the same device."""
 
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
         xp, X = namespace(self.X), self.X
         codes, self.classes, shares = encoded(y, named, classes)
         self.codes, self.asked = self._moved(codes), asked_labels(missing, codes)
@@ -116,7 +112,6 @@ class DeviceRows(Rows):
             if len(copies.rows) > len(codes):  # some rows have votes for several classes
                 rows, labels, share = (xp.asarray(part, device=X.device) for part in copies)
                 weight = share if weight is None else share * xp.take(weight, rows, axis=0)
-        self._double, self._dtype = xp.float64, xp.float32 if single else xp.float64
         n_classes = len(self.classes)
         if self.asked is not None:  # groups of their own
             asked = xp.asarray(self.asked, device=X.device)
@@ -140,7 +135,7 @@ class DeviceRows(Rows):
         check_lengths(self.X, labels)
         return namespace(self.X).asarray(labels, device=self.X.device)
 
-    def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
+    def numbered(self, y: Any, classes: AnyArray) -> Any:
         codes, _, shares = encoded(open_array(y, "y"), None, classes)
         return self._moved(codes if shares is None else shares)
 
@@ -168,14 +163,14 @@ class DeviceRows(Rows):
     def _block_moments(self, rows: slice) -> GroupMoments:
         xp, d = namespace(self.X), self.X.shape[1]
         order = self._order[rows]
-        x = xp.astype(xp.take(self.X, order, axis=0), self._double)
+        x = in_double(xp.take(self.X, order, axis=0))
         n = rows.stop - rows.start
         if self._weight is None:
-            mean, mass = xp.mean(x, axis=0), xp.full((1,), float(n), dtype=self._double, device=x.device)
+            mean, mass = xp.mean(x, axis=0), xp.full((1,), float(n), dtype=x.dtype, device=x.device)
             x = x - mean
             scatter = x.T @ x
         else:
-            w = xp.astype(self._weight[rows], self._double)
+            w = self._weight[rows]
             mass = xp.reshape(xp.sum(w), (1,))
             mean = (w @ x) / mass
             x = x - mean
@@ -195,15 +190,15 @@ class DeviceRows(Rows):
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> DeviceEngine:
         xp, n, d = namespace(self.X), self._n, frame.size
-        place: dict[str, Any] = {"dtype": self._dtype, "device": self.X.device}
+        place: dict[str, Any] = {"dtype": xp.float64, "device": self.X.device}
         x = xp.empty((d, n), **place)
         v = xp.empty((len(covariates.columns), n), **place) if covariates.columns else None
         for rows in device_blocks(n, d):
-            X = xp.astype(xp.take(self.X, self._order[rows], axis=0), self._double)
-            x[:, rows] = xp.astype(frame.enter(X), self._dtype)
+            X = in_double(xp.take(self.X, self._order[rows], axis=0))
+            x[:, rows] = frame.enter(X)
             if v is not None:
-                v[:, rows] = xp.astype(covariates.enter(X), self._dtype)
-        w = None if self._weight is None else xp.astype(self._weight[:n], self._dtype)
+                v[:, rows] = covariates.enter(X)
+        w = None if self._weight is None else self._weight[:n]
         return DeviceEngine(x, self.cuts, w, v, frame, covariates)
 
 

@@ -8,9 +8,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, to_host_or_refuse
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet, to_host_or_refuse
 from marmix.core.files import in_file, open_array, release, write_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import asked_labels, copies_of
@@ -20,7 +19,6 @@ from marmix.core.workers import available, one_thread, ordered
 from marmix.engines.checks import (
     check_finite,
     check_lengths,
-    check_results,
     checked_weights,
     file_weights,
     weighted_rows,
@@ -97,14 +95,14 @@ class NumpyEngine(HostEngine):
     """
 
     x: Array
-    cuts: NDArray[np.integer]
+    cuts: Ints
     weight: Array | None
     v: Array | None
 
     def __init__(
         self,
-        X: NDArray[np.floating],
-        z: NDArray[np.integer],
+        X: AnyArray,
+        z: Ints,
         weight: Array | None,
         n_classes: int,
         frame: Frame,
@@ -112,12 +110,19 @@ class NumpyEngine(HostEngine):
         workers: int = 1,
     ):
         super().__init__(frame, covariates, workers)
-        n = len(z)
+        order = np.argsort(np.where(z < 0, n_classes, z), kind="stable")  # by class, unlabelled rows last
         self.cuts = np.concatenate([[0], np.cumsum(np.bincount(z[z >= 0], minlength=n_classes))])
-        self.x = np.empty((frame.size, n))
-        self.weight = None if weight is None else np.empty(n)
-        self.v = np.empty((len(covariates.columns), n)) if covariates.columns else None
-        self._fill(X, z, weight)
+        self.x = np.empty((frame.size, len(z)))
+        self.weight = None if weight is None else np.asarray(weight[order], dtype=float)
+        self.v = np.empty((len(covariates.columns), len(z))) if covariates.columns else None
+
+        def enter(rows: slice) -> None:
+            part = X[order[rows]]
+            self.x[:, rows] = frame.enter(part)
+            if self.v is not None:
+                self.v[:, rows] = covariates.enter(part)
+
+        ordered(lambda: enter, slices(len(z), _SORTED_ROWS), self.workers)
         self.counts, self.group_weight = group_sizes(self.x, self.cuts, self.weight)
 
     @classmethod
@@ -136,45 +141,25 @@ class NumpyEngine(HostEngine):
     def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
         if self.shares_spaces or self._extent > block_rows(width):
             return super().total(function, *args, width=width)
-        with one_thread(), np.errstate(all="ignore"):
+        with one_thread(), quiet():
             return function(self._whole, *args)
 
     @property
     def _extent(self) -> int:
         return self.x.shape[1]
 
-    def _fill(self, X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None) -> None:
-        """Copy the rows sorted by class, unlabelled rows last, without an index array of all rows."""
-        place, chunks, n_classes = self.cuts.copy(), slices(len(z), _SORTED_ROWS), len(self.cuts) - 1
-
-        def enter(rows: slice) -> Block:
-            w = None if weight is None else weight[rows]
-            return sorted_block(X[rows], z[rows], w, n_classes, self.frame, self.covariates)
-
-        batch = 64 * self.workers
-        for first in range(0, len(chunks), batch):
-            for x, cuts, w, v, *_ in ordered(lambda: enter, chunks[first : first + batch], self.workers):
-                for k, (a, b) in enumerate(zip(cuts, [*cuts[1:], x.shape[1]], strict=True)):
-                    to = slice(place[k], place[k] + b - a)
-                    self.x[:, to] = x[:, a:b]
-                    if v is not None:
-                        self.v[:, to] = v[:, a:b]  # type: ignore[index]
-                    if w is not None:
-                        self.weight[to] = w[a:b]  # type: ignore[index]
-                    place[k] += b - a
-
     def _block(self, rows: slice) -> Block:
         return sorted_slice(self.x, self.cuts, self.weight, self.v, rows)
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         columns = np.concatenate([a + group for a, group in zip(self.cuts, places, strict=True)])
         weight = None if self.weight is None else self.weight[columns]
         return self.x[:, columns], weight, None if self.v is None else self.v[:, columns]
 
 
 def sorted_block(
-    X: NDArray[Any],
-    z: NDArray[np.integer],
+    X: AnyArray,
+    z: Ints,
     weight: Array | None,
     n_classes: int,
     frame: Frame,
@@ -189,7 +174,7 @@ def sorted_block(
     return Block(frame.enter(X), cuts, None if weight is None else weight[order], covariates.enter(X))
 
 
-def row_order(X: NDArray[Any], z: NDArray[Any], weight: Array | None = None) -> NDArray[np.intp]:
+def row_order(X: AnyArray, z: AnyArray, weight: Array | None = None) -> Ints:
     """Positions of rows sorted by their features, then by labels (or shares of votes) and weights.
 
     The same rows are then in the same order however they were given, and stay so if a scaler's rounding differs.
@@ -218,9 +203,9 @@ class FileEngine(HostEngine):
 
     def __init__(
         self,
-        X: NDArray[Any],
-        z: NDArray[np.integer],
-        weight: NDArray[Any] | None,
+        X: AnyArray,
+        z: Ints,
+        weight: AnyArray | None,
         n_classes: int,
         frame: Frame,
         covariates: Covariates = NO_COVARIATES,
@@ -229,7 +214,7 @@ class FileEngine(HostEngine):
         super().__init__(frame, covariates, workers)
         self.X, self.z, self.weight, self.n_classes = X, z, weight, n_classes
 
-        def count(rows: slice) -> tuple[NDArray[Any], Array]:
+        def count(rows: slice) -> tuple[AnyArray, Array]:
             group = np.where(z[rows] < 0, n_classes, z[rows])
             w = None if weight is None else np.asarray(weight[rows], dtype=float)
             counted = group if w is None else group[w > 0]
@@ -255,7 +240,7 @@ class FileEngine(HostEngine):
                 X, z, w = X[w > 0], z[w > 0], w[w > 0]
         return sorted_block(X, z, w, self.n_classes, self.frame, self.covariates)
 
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         first = np.cumsum(self._counts, axis=0) - self._counts  # rows of each group before a chunk
         x, weight, covariates = [], [], []
         for k, group in enumerate(places):
@@ -274,7 +259,7 @@ class FileEngine(HostEngine):
             np.concatenate(covariates, axis=1) if covariates else None,
         )
 
-    def _read(self, rows: slice, group: int, places: NDArray[np.integer]) -> tuple[Array, Array | None]:
+    def _read(self, rows: slice, group: int, places: Ints) -> tuple[Array, Array | None]:
         """Rows and weights of one group in a chunk, by their positions in the group."""
         wanted, w = self.z[rows] == (group if group < self.n_classes else -1), None
         if self.weight is not None:
@@ -302,10 +287,10 @@ class HostRows(Rows):
     takes_out = True
     most_sorted = MOST_SORTED
 
-    counted: NDArray[Any]
-    labels: NDArray[np.integer]
+    counted: AnyArray
+    labels: Ints
     weight: Array | None
-    kept: NDArray[np.integer] | None
+    kept: Ints | None
 
     @property
     def in_file(self) -> bool:
@@ -317,7 +302,7 @@ class HostRows(Rows):
         """Number of threads."""
         return available() if len(self.X) >= MANY_ROWS else 1
 
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
         y, sample_weight, missing = to_host_or_refuse("the fit", y, sample_weight, missing)
         self.codes, self.classes, self.shares = encoded(y, named, classes)
         check_lengths(self.X, self.codes)
@@ -351,19 +336,19 @@ class HostRows(Rows):
                 self.kept = order if self.kept is None else self.kept[order]
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> Bools:
         """Whether the label of each row in `counted` was missing."""
         return (self.labels < 0) | (self.groups >= len(self.classes))
 
     @property
-    def groups(self) -> NDArray[np.integer]:
+    def groups(self) -> Ints:
         """The labels, larger by the number of classes where they were asked for."""
         if self.asked is None:
             return self.labels
         asked = self.asked if self.kept is None else self.asked[self.kept]
         return np.where(asked, self.labels.astype(np.int64) + len(self.classes), self.labels)
 
-    def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    def numbered(self, y: Any, classes: AnyArray) -> AnyArray:
         codes, _, shares = encoded(to_host_or_refuse("impute", open_array(y, "y"))[0], None, classes)
         check_lengths(self.X, codes)
         return codes if shares is None else shares
@@ -371,13 +356,11 @@ class HostRows(Rows):
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         X = self.X
 
-        def fill(results: NDArray[Any]) -> None:
+        def fill(results: AnyArray) -> None:
             def fill_slice(rows: slice) -> None:
                 x = np.asarray(X[rows], dtype=float)
                 check_finite(x, names, rows.start, self.allow_nan)
-                part = function(x, *(values[rows] for values in beside))
-                check_results(part, rows.start)
-                results[rows] = part
+                results[rows] = function(x, *(values[rows] for values in beside))
                 release(X[rows])
                 release(results[rows])
 

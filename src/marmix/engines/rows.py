@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import LARGEST, Array, namespace, on_cluster, on_device, to_host, unmasked
+from marmix.core.arrays import LARGEST, AnyArray, Array, Ints, namespace, on_cluster, on_device, to_host, unmasked
 from marmix.core.files import open_array
 from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import encode_labels, has_votes, missing_texts, most_voted, number_labels, vote_shares
@@ -48,14 +47,11 @@ class Engine(ABC):
         Their total weights.
     place : array
         An empty array of the type and on the device of the blocks.
-    resolution : float
-        Smallest change of the log-likelihood per row that rounding leaves visible; 0 in double precision.
     """
 
-    counts: NDArray[np.integer]
+    counts: Ints
     group_weight: Array
     place: Any = np.empty(0)
-    resolution = 0.0
 
     def __init__(self, frame: Frame, covariates: Covariates):
         self.frame, self.covariates = frame, covariates
@@ -84,7 +80,7 @@ class Engine(ABC):
         """Sum of the function over all blocks."""
 
     @abstractmethod
-    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+    def select(self, places: list[Ints]) -> tuple[Array, Array | None, Array | None]:
         """Features (d, m), weights and covariates of selected rows, given by their ascending positions in each group."""
 
     @abstractmethod
@@ -103,7 +99,7 @@ class Engine(ABC):
         """An engine for a sample of about that many rows, weighted to represent all of them."""
         return self.engine_of(self.sample(rows))
 
-    def places(self, rows: int) -> list[NDArray[np.integer]]:
+    def places(self, rows: int) -> list[Ints]:
         """Positions in each group of the rows of `sample`."""
         places = []
         for count in self.counts.tolist():
@@ -126,7 +122,7 @@ class Engine(ABC):
         return Block(x, [0, *ends[:-1].tolist()], weight, covariates)
 
 
-def group_sizes(x: Any, cuts: NDArray[np.integer], weight: Any) -> tuple[NDArray[np.integer], Array]:
+def group_sizes(x: Any, cuts: Ints, weight: Any) -> tuple[Ints, Array]:
     """Number and weight of the sorted rows of each group."""
     ends = [*cuts.tolist(), x.shape[1]]
     counts = np.diff(ends)
@@ -137,7 +133,7 @@ def group_sizes(x: Any, cuts: NDArray[np.integer], weight: Any) -> tuple[NDArray
     return counts, to_host(xp.stack(weights)).astype(float)
 
 
-def sorted_slice(x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, rows: slice) -> Block:
+def sorted_slice(x: Any, cuts: Ints, weight: Any, v: Any, rows: slice) -> Block:
     """A slice of sorted rows as a block."""
     inside = [min(max(cut - rows.start, 0), rows.stop - rows.start) for cut in cuts.tolist()]
     return Block(x[:, rows], inside, None if weight is None else weight[rows], None if v is None else v[:, rows])
@@ -167,7 +163,7 @@ class Rows(ABC):
         Whether the labels are in a file; imputed labels are then not kept in memory.
     """
 
-    classes: NDArray[Any]
+    classes: AnyArray
     codes: Any
     shares: Any = None
     asked: Any = None
@@ -191,7 +187,6 @@ class Rows(ABC):
         *,
         named: Any = None,
         classes: Any = None,
-        single: bool = False,
     ) -> Self:
         """Add labels and weights, and return self.
 
@@ -203,21 +198,19 @@ class Rows(ABC):
             The classes that the user has named; None to find them among the labels.
         classes : array or None
             The classes of an existing fit.
-        single : bool
-            Whether rows on a device are computed in single precision.
         """
         y, weight = open_array(y, "y"), unmasked(open_array(sample_weight, "sample_weight"))
-        self._add_labels(y, weight, unmasked(missing), named, classes, single)
+        self._add_labels(y, weight, unmasked(missing), named, classes)
         if not (on_cluster(y) or on_device(y) or has_votes(y)):
             self.missing_texts = missing_texts(y, named if classes is None else classes)
         return self
 
     @abstractmethod
-    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any, single: bool) -> None:
+    def _add_labels(self, y: Any, sample_weight: Any, missing: Any, named: Any, classes: Any) -> None:
         pass
 
     @abstractmethod
-    def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
+    def numbered(self, y: Any, classes: AnyArray) -> Any:
         """Labels as `codes` of the given classes, or votes as `shares`."""
 
     def map(
@@ -281,7 +274,7 @@ class Rows(ABC):
         return self.asked is not None or bool(self.moments.weight[-1] > 0.0)
 
 
-def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, NDArray[Any], Array | None]:
+def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, AnyArray, Array | None]:
     """Codes of the labels, the classes (those given, or those found among the labels), and shares of votes."""
     if has_votes(y):
         shares, names = vote_shares(y, named if classes is None else classes, fitted=classes is not None)

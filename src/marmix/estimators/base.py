@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marmix.core.arrays import (
     LARGEST,
+    AnyArray,
     Array,
     namespace,
     on_cluster,
@@ -33,7 +34,7 @@ from marmix.core.frames import Covariates, Frame
 from marmix.core.gaussian import GaussianScores
 from marmix.core.labels import has_votes, known_labels, label_shares, missing_texts_notes, vote_shares
 from marmix.core.likelihood import ScoreModel
-from marmix.core.measures import log_tau
+from marmix.core.measures import MeasureLike, log_tau
 from marmix.core.mechanism import Mechanism
 from marmix.core.model import FittedModel, column_names
 from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, maxima_notes, mechanism_notes
@@ -45,7 +46,7 @@ from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.evaluation.pseudo_labels import NO_CHANCE, inverse_weights
 from marmix.fitting import Fit, Objective
-from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
+from marmix.inference import Criteria, Fitted, Imputations, Inference, require_parameters
 from marmix.inference.imputation import posterior_draws
 from marmix.inference.sensitivity import (
     Draw,
@@ -70,7 +71,7 @@ class Training(NamedTuple):
     """Validated training rows, with their feature names and moments."""
 
     rows: Rows
-    features: NDArray[Any] | None  # feature names, None if X has none
+    features: AnyArray | None  # feature names, None if X has none
     names: list[str]  # the same, or x0, x1, ...
     mean: Array
     covariance: Array  # or the variances (d,), if the score model needs no products of features
@@ -97,31 +98,20 @@ def _absent(estimator: Any, name: str, reason: str) -> str:
     return f"{type(estimator).__name__!r} object has no attribute {name!r}" + f": {reason}" * bool(reason)
 
 
-class NotKept:
-    """A fitted attribute that may be absent; reading it then raises an error that gives the reason."""
-
-    def __init__(self, reason: str):
-        self.reason = reason
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        if estimator is None:
-            return self
-        raise AttributeError(_absent(estimator, self.name, self.reason if "model_" in vars(estimator) else ""))
-
-
 class FromModel:
-    """A fitted attribute read from the value that the estimator holds; `optional` if that may not have it."""
+    """A fitted attribute read from the value that the estimator holds; `optional` if that may not have it.
+
+    By default one of the parameters of the score model, `FittedModel.values`.
+    """
 
     held, reason = "model_", ""
 
-    def __init__(self, read: str | Callable[[Any], Any], optional: bool = False):
-        self.read, self.optional = attrgetter(read) if isinstance(read, str) else read, optional
+    def __init__(self, read: str | Callable[[Any], Any] | None = None, optional: bool = False):
+        self.read: Any = attrgetter(read) if isinstance(read, str) else read
+        self.optional = optional
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.name, self.read = name, self.read or (lambda model: model.values[name[:-1]])
 
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
@@ -132,6 +122,14 @@ class FromModel:
             if not (self.optional and value is None):
                 return value
         raise AttributeError(_absent(estimator, self.name, self.reason if held else ""))
+
+
+class NotKept(FromModel):
+    """A fitted attribute that may be absent; reading it then raises an error that gives the reason."""
+
+    def __init__(self, reason: str):
+        super().__init__(lambda model: None, optional=True)
+        self.reason = reason
 
 
 def n_columns(held: Any) -> int:
@@ -178,30 +176,30 @@ def _has_link(estimator: "MARClassifier") -> bool:
 class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     """Base class of `MARGaussianMixture`, `MARLogisticRegression` and `MARKernelClassifier`: all but the score model."""
 
-    measure: str | Callable[..., object]
+    measure: MeasureLike
     link: str | None
     _only_squares = False  # whether the fit needs no products of features
     _encodes = True  # whether the fit needs features without missing values and categories
     model_: FittedModel
-    classes_: Any = FromModel("classes")
-    n_features_in_: Any = FromModel(n_columns)
-    feature_names_in_: Any = FromModel(columns_of, optional=True)
-    preparation_: Any = FromModel("preparation")
-    mechanism_: Any = FromModel("mechanism")
-    alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
-    shape_: Any = FromModel(lambda model: getattr(model.mechanism, "shape", None))
-    share_: Any = FromModel(lambda model: getattr(model.mechanism, "share", None))
-    delta_: Any = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
-    mechanism_weight_: Any = FromModel("tempering")
-    loglik_: Any = FromModel("loglik")
-    loglik_ignorable_: Any = FromModel("loglik_ignorable")
-    loglik_missing_: Any = FromModel("loglik_missing")
-    trace_: Any = FromModel("trace")
-    converged_: Any = FromModel("converged")
-    n_iter_: Any = FromModel("n_iter")
-    n_passes_: Any = FromModel("n_passes")
-    notes_: Any = FromModel("sentences")
-    transduction_: Any = NotKept(
+    classes_ = FromModel("classes")
+    n_features_in_ = FromModel(n_columns)
+    feature_names_in_ = FromModel(columns_of, optional=True)
+    preparation_ = FromModel("preparation")
+    mechanism_ = FromModel("mechanism")
+    alpha_ = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
+    shape_ = FromModel(lambda model: getattr(model.mechanism, "shape", None))
+    share_ = FromModel(lambda model: getattr(model.mechanism, "share", None))
+    delta_ = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
+    mechanism_weight_ = FromModel("tempering")
+    loglik_ = FromModel("loglik")
+    loglik_ignorable_ = FromModel("loglik_ignorable")
+    loglik_missing_ = FromModel("loglik_missing")
+    trace_ = FromModel("trace")
+    converged_ = FromModel("converged")
+    n_iter_ = FromModel("n_iter")
+    n_passes_ = FromModel("n_passes")
+    notes_ = FromModel("sentences")
+    transduction_ = NotKept(
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
     )
@@ -225,7 +223,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             missing,
             named=self.classes,
             classes=None if reset else self.model_.classes,
-            single=self.precision == "single",
         )
         rows.only_squares = self._only_squares
         features = getattr(checked, "feature_names_in_", None) if reset else self.model_.features
@@ -277,11 +274,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return weight
 
     def _starting_values(self, training: Training, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The user's starting values, with alpha in the axes of the standardised covariates."""
-        if "alpha" in values and training.covariates.columns:
-            alpha = np.array(values["alpha"])
-            if alpha.shape == (2 + len(training.covariates.columns),) and alpha.dtype.kind in "if":
-                return dict(values) | {"alpha": training.covariates.alpha_from_user(alpha)}
+        """Values of the previous fit, with alpha in the axes of the standardised covariates."""
+        columns = training.covariates.columns
+        if columns and len(values.get("alpha", ())) == 2 + len(columns):
+            return dict(values) | {"alpha": training.covariates.alpha_from_user(values["alpha"])}
         return dict(values)
 
     def _previous_mechanism(self) -> dict[str, Any]:
@@ -325,7 +321,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             converged=fit.converged,
             n_iter=max(len(fit.trace) - 1, 1),
             n_passes=objective.passes[0],
-            entropy=None if training.rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
+            entropy=objective.entropy(fit.theta, fit.mechanism),
         )
 
     def _hold(
@@ -428,7 +424,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._map(X, lambda x: self.model_.posterior(x).tau.T, shape=(len(self.classes_),), out=out)
 
-    def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, out: Any = None) -> AnyArray:
         """The most probable class of each row, (n,).
 
         Parameters
@@ -486,8 +482,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             The fitted probabilities, whether or not the label of a row is missing.
         """
         check_is_fitted(self)
-        if self.model_.mechanism is None:
-            raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
         return self._map(X, self.model_.missing_proba, out=out)
 
     def uncertainty(self, X: Any) -> Array:
@@ -714,7 +708,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             "pattern-mixture" keeps the model and tilts the probabilities of the unlabelled rows by e^delta. "auto" is
             "selection" for mixtures whose mechanism is modelled, if these are the rows of the fit.
         **options
-            `threshold` (None): a share of the class that matters to you; where it is crossed is one of the tipping points.
             `n_draws` (200): draws behind the intervals, of the parameters from their estimated distribution, as for multiple
             imputation, and of the missing labels given them. `random_state` (0): an int, for the draws.
 
@@ -781,69 +774,39 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         draw, held = posterior_draws(self.inference(*training).fitted)
         return draw, [HELD] if held else []
 
-    def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def aic(self) -> float:
         """Akaike's information criterion, ``2 p - 2 loglik`` with p parameters (smaller is better).
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            Other rows on which to evaluate the fit; by default the rows of the fit.
-
         Returns
         -------
         float
-            The criterion; `compare` puts several fits in a table.
+            The criterion on the rows of the fit; `compare` puts several fits in a table.
         """
-        return self._criteria(X, y, sample_weight).aic()
+        return self._criteria().aic()
 
-    def bic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def bic(self) -> float:
         """Bayesian information criterion, ``p log n - 2 loglik`` with p parameters and n rows (smaller is better).
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            Other rows on which to evaluate the fit; by default the rows of the fit.
-
         Returns
         -------
         float
-            The criterion; `compare` puts several fits in a table.
+            The criterion on the rows of the fit; `compare` puts several fits in a table.
         """
-        return self._criteria(X, y, sample_weight).bic()
+        return self._criteria().bic()
 
-    def icl(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def icl(self) -> float:
         """Integrated classification likelihood: BIC plus twice the entropy of the imputed labels (smaller is better).
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            Other rows on which to evaluate the fit; by default the rows of the fit.
-
         Returns
         -------
         float
-            The criterion; `compare` puts several fits in a table.
+            The criterion on the rows of the fit; `compare` puts several fits in a table.
         """
-        return self._criteria(X, y, sample_weight).icl()
+        return self._criteria().icl()
 
-    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Criteria:
-        """Information criteria of the fit, or of its parameters on other rows."""
+    def _criteria(self) -> Criteria:
         check_is_fitted(self)
-        if (X is None) != (y is None):
-            raise ValueError("give both X and y, or neither for the rows of the fit.")
-        model = self.model_
-        if X is None:
-            return Criteria.of(model)
-        training = self._validated(X, y, sample_weight, reset=False)
-        objective = self._objective(training)
-        engine = objective.engine
-        mechanism = self._mechanism_of_fit(training)
-        sums = objective.sums(model.theta, mechanism)
-        loglik = sums.ignorable + sums.missing + objective.offset
-        if model.mechanism is not None and not model.has_mechanism and engine.labelled < engine.n_rows:
-            loglik = -np.inf  # no label was missing in the fit, so a missing one has probability zero
-        n = counted_weight(model, engine.group_weight)
-        return Criteria(loglik, model.n_parameters, n, objective.entropy(model.theta, mechanism))
+        return Criteria.of(self.model_)
 
     def _objective(self, training: Training) -> Objective:
         """The objective of the fit, over these rows."""
@@ -973,7 +936,7 @@ def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
     return _class_names(model.classes, xp.where(codes < 0, best, xp.astype(codes, xp.int64)))
 
 
-def _class_names(classes: NDArray[Any], codes: Any) -> Any:
+def _class_names(classes: AnyArray, codes: Any) -> Any:
     """Classes of these codes, on the device of the codes if the classes are numbers."""
     if on_host(codes) or classes.dtype.kind not in "if":
         return classes[np.asarray(codes) if on_host(codes) else to_host(codes)]

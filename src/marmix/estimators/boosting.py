@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, on_cluster, on_device
+from marmix.core.arrays import AnyArray, Array, Ints, on_cluster, on_device
 from marmix.core.files import open_array, release
 from marmix.core.frames import UserAxes
 from marmix.core.labels import label_shares, most_voted
-from marmix.core.measures import entropy, log_tau, posterior
+from marmix.core.measures import MeasureLike, entropy, log_tau, posterior
 from marmix.core.mechanism import Mechanism
 from marmix.core.moments import GroupMoments, group_moments, merged
 from marmix.core.notes import Note
@@ -26,7 +26,6 @@ from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
 from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
 from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
-from marmix.fitting.restarts import silent
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
@@ -34,7 +33,7 @@ from marmix.selection.held_out import folds_of_copies, whole_row_folds
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
 USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate
-_LOOK_EVERY, _SAID_EVERY = 5, 20  # rounds between looks at the held-out rows, and between reports of the last fit
+_LOOK_EVERY = 5  # rounds between looks at the held-out rows
 _PATIENCE = 2.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
 _IMPROVED = 1e-3  # share of the held-out loss by which it must fall to be an improvement
 _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
@@ -44,6 +43,7 @@ _MOST_CODE = 65_535  # of a category
 UNSPREAD = "The intervals of boosted trees include {}."
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARBoostingClassifier(MARClassifier):
     r"""Gradient-boosted trees for partially labelled data whose labels are missing for a reason.
 
@@ -84,8 +84,6 @@ class MARBoostingClassifier(MARClassifier):
         Factor of each tree's contribution.
     num_leaves : int, default=4
         Most leaves of a tree.
-    max_depth : int, default=-1
-        Largest depth of a tree; no limit if negative.
     min_child_samples : int, default=5
         Fewest rows of a leaf, with or without a label.
     reg_lambda : float, default=1.0
@@ -97,8 +95,6 @@ class MARBoostingClassifier(MARClassifier):
     extra_trees : bool, default=True
         Whether a split tries one random threshold per feature instead of all. Trees then follow single rows less: with few labels
         this predicted better on most data sets tried, with and without the mechanism. Draws depend on the order of classes.
-    max_bin : int, default=255
-        Most bins of a feature.
     categorical_features : "from_dtype", list of column names or indices, or None, default="from_dtype"
         Categorical columns: those of a frame that hold categories or text, or those listed. Columns of numbers must hold codes
         0, 1, 2, ...
@@ -108,9 +104,9 @@ class MARBoostingClassifier(MARClassifier):
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
-        For folds and subsampling.
+        For folds and draws of rows, features and thresholds.
     verbose : int, default=0
-        1 reports the choice of rounds and weight, 2 the progress of rounds.
+        1 reports the choice of rounds and weight.
 
     Attributes
     ----------
@@ -177,66 +173,35 @@ class MARBoostingClassifier(MARClassifier):
     True
     """
 
-    precision = "double"
     _encodes = False
-    n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
-    feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
-    held_out_proba_: Any = NotKept(
+    n_estimators_ = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
+    feature_importances_ = FromModel()
+    held_out_proba_ = NotKept(
         "it is not saved with the model, and not computed if n_estimators and mechanism_weight are given and cv is a number.",
     )
 
-    def __init__(
-        self,
-        *,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = "auto",
-        mechanism_features: Sequence[Any] | None = None,
-        classes: ArrayLike | None = None,
-        n_estimators: int | str = "auto",
-        max_estimators: int = 500,
-        learning_rate: float = 0.2,
-        num_leaves: int = 4,
-        max_depth: int = -1,
-        min_child_samples: int = 5,
-        reg_lambda: float = 1.0,
-        subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
-        colsample_bynode: float = 0.7,
-        extra_trees: bool = True,
-        max_bin: int = 255,
-        categorical_features: Any = "from_dtype",
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ):
-        self.link = link
-        self.shape = shape
-        self.measure = measure
-        self.mcar_share = mcar_share
-        self.mechanism_weight = mechanism_weight
-        self.mechanism_features = mechanism_features
-        self.classes = classes
-        self.n_estimators = n_estimators
-        self.max_estimators = max_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.max_depth = max_depth
-        self.min_child_samples = min_child_samples
-        self.reg_lambda = reg_lambda
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.colsample_bynode = colsample_bynode
-        self.extra_trees = extra_trees
-        self.max_bin = max_bin
-        self.categorical_features = categorical_features
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    link: str | None = "logit"
+    shape: float | None = None
+    measure: MeasureLike = "entropy"
+    mcar_share: bool = False
+    mechanism_weight: float | str = "auto"
+    mechanism_features: Sequence[Any] | None = None
+    classes: ArrayLike | None = None
+    n_estimators: int | str = "auto"
+    max_estimators: int = 500
+    learning_rate: float = 0.2
+    num_leaves: int = 4
+    min_child_samples: int = 5
+    reg_lambda: float = 1.0
+    subsample: float = 1.0
+    colsample_bytree: float = 1.0
+    colsample_bynode: float = 0.7
+    extra_trees: bool = True
+    categorical_features: Any = "from_dtype"
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -276,7 +241,7 @@ class MARBoostingClassifier(MARClassifier):
         training = self._validated(X, y, sample_weight, missing)
         growth = self._growth(lightgbm, training)
         choice = self._choice(growth, training)
-        trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else silent)
+        trees, scores = growth.grown(choice.weight, choice.rounds)
         mechanism = profiled(growth.mechanism, scores, growth.rows)
         sums, unlabelled = losses(scores, growth.rows, mechanism), growth.rows.z < 0
         held_out = None
@@ -331,7 +296,7 @@ class MARBoostingClassifier(MARClassifier):
         words = "the calibration of the held-out probabilities, but not how trees grown on other rows would differ"
         return calibration_draws(self.held_out_proba_[tested], z[tested], proba), [UNSPREAD.format(words)]
 
-    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+    def _criteria(self) -> Any:
         check_is_fitted(self)
         return self.model_.score_model.chart(self.model_.theta)  # says why there are none
 
@@ -356,7 +321,6 @@ class MARBoostingClassifier(MARClassifier):
         params = {
             "learning_rate": float(self.learning_rate),
             "num_leaves": int(self.num_leaves),
-            "max_depth": int(self.max_depth),
             "min_data_in_leaf": int(self.min_child_samples),
             "min_data_per_group": int(self.min_child_samples),
             "lambda_l2": float(self.reg_lambda),
@@ -365,7 +329,6 @@ class MARBoostingClassifier(MARClassifier):
             "feature_fraction": float(self.colsample_bytree),
             "feature_fraction_bynode": float(self.colsample_bynode),
             "extra_trees": bool(self.extra_trees),
-            "max_bin": int(self.max_bin),
             "min_data_in_bin": 1,
             "feature_pre_filter": False,
             "boost_from_average": False,
@@ -380,7 +343,6 @@ class MARBoostingClassifier(MARClassifier):
             lightgbm=lightgbm,
             params=params,
             X=rows.counted,
-            in_file=rows.in_file,
             rows=LossRows(
                 rows.labels,
                 rows.missing,
@@ -415,7 +377,7 @@ class MARBoostingClassifier(MARClassifier):
         against = growth.evidence(folds) if len(weights) > 1 else None
 
         def tried(weight: float) -> tuple[float, Choice]:
-            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else silent)
+            path = growth.path(folds, weight, most, fixed)
             loss = np.nan if against is None else against(path.held_out)
             if self.verbose:
                 print(f"[MARBoostingClassifier] weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
@@ -431,7 +393,7 @@ class MARBoostingClassifier(MARClassifier):
                 notes.append(Note("boosting-most-rounds", {"most": most}))
         return path._replace(rounds=rounds, notes=notes)
 
-    def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
+    def _folds(self, z: Ints, rows: HostRows) -> list[NDArray[np.intp]]:
         """Rows that each fold holds out, as positions among the rows of positive weight."""
         kept = np.arange(len(rows.codes)) if rows.kept is None else rows.kept
         if isinstance(self.cv, Integral):
@@ -474,8 +436,7 @@ class Growth:
 
     lightgbm: Any
     params: dict[str, Any]
-    X: NDArray[Any]
-    in_file: bool
+    X: AnyArray
     rows: LossRows
     n_classes: int
     mechanism: Mechanism | None
@@ -501,14 +462,10 @@ class Growth:
         evidence = Evidence(rows.z, rows.weight, v, missing=rows.missing)
         return lambda scores: evidence.loss(posterior(scores[:, tested]).tau.T)
 
-    def data(self, rows: NDArray[np.intp] | None = None) -> Any:
+    def data(self, rows: Ints | None = None) -> Any:
         """LightGBM's data set of these rows, by default of all."""
         weight = None if rows is None or self.rows.weight is None else self.rows.weight[rows]
-        X: Any = self.X if rows is None else None
-        if self.in_file:
-            X = _file_sequence(self.lightgbm, self.X, rows)
-        elif rows is not None:
-            X = self.X[rows]
+        X = self.X if rows is None else self.X[rows]
         label = np.zeros(len(self.X)) if rows is None else self.rows.z[rows]
         options = {"categorical_feature": self.categorical, "params": dict(self.params), "free_raw_data": True}
         return self.lightgbm.Dataset(X, label=label, weight=weight, **options)
@@ -518,24 +475,20 @@ class Growth:
         """All rows, binned once."""
         return self.data().construct()
 
-    def objective(
-        self, rows: NDArray[np.intp] | slice, weight: float, rounds: int | None = None
-    ) -> MissingnessObjective:
+    def objective(self, rows: Ints | slice, weight: float, rounds: int | None = None) -> MissingnessObjective:
         """The objective of some rows; with a fixed number of rounds at most a third of them use labels only."""
         label_rounds = self.label_rounds if rounds is None else min(self.label_rounds, rounds // 3)
         mechanism = self.mechanism if weight > 0.0 else None
         return MissingnessObjective.of_rows(self.rows.take(rows), self.n_classes, mechanism, weight, label_rounds)
 
-    def run(self, train: NDArray[np.intp], held: NDArray[np.intp], weight: float, rounds: int | None) -> "Run":
+    def run(self, train: Ints, held: Ints, weight: float, rounds: int | None) -> "Run":
         """A booster of these training rows, which also scores held-out rows."""
         if weight == 0.0 and (self.rows.z[train] >= 0).any():
             train = train[self.rows.z[train] >= 0]
         objective = self.objective(train, weight, rounds)
         return Run(self, self.full.subset(train), objective, self.full.subset(held), len(held))
 
-    def path(
-        self, folds: list[NDArray[np.intp]], weight: float, most: int, fixed: bool, say: Callable[[str], object]
-    ) -> Choice:
+    def path(self, folds: list[NDArray[np.intp]], weight: float, most: int, fixed: bool) -> Choice:
         """Grow all folds side by side, and find the number of rounds with the smallest held-out loss.
 
         The loss is that of the labels plus `weight` times that of the missing indicators, pooled over the folds. If the number of
@@ -553,7 +506,6 @@ class Growth:
         best, best_rounds, trace = np.inf, 0, list[float]()
         improved, improved_rounds = np.inf, 0
         scores = np.full((self.n_classes, len(self.rows.z)), np.nan)
-        total = float(len(everything) if self.rows.weight is None else self.rows.weight[everything].sum())
         for rounds in range(1, most + 1):
             for run in runs:
                 run.step()
@@ -567,7 +519,6 @@ class Growth:
                 sums = losses(part, self.rows.take(fold), run.objective.mechanism)
                 loss += sums.labels + weight * sums.missing
             trace.append(-loss)
-            say(f"[MARBoostingClassifier] weight {weight:g}, round {rounds}: held-out loss {loss / total:.4f}")
             if loss < best or fixed:
                 best, best_rounds = loss, rounds
                 for fold, part in zip(folds, held, strict=True):
@@ -578,7 +529,7 @@ class Growth:
                 break
         return Choice(best_rounds, weight, scores, trace)
 
-    def grown(self, weight: float, rounds: int, say: Callable[[str], object]) -> tuple[Trees, Array]:
+    def grown(self, weight: float, rounds: int) -> tuple[Trees, Array]:
         """Trees, and their scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows.
 
         Extra trees draw their thresholds from the bins, and are grown on those of all rows, as in the folds.
@@ -587,10 +538,8 @@ class Growth:
         if (weight > 0.0 or self.params["extra_trees"]) and self.can_split(self.full):
             objective = self.objective(slice(None) if weight > 0.0 else labelled, weight, rounds)
             run = Run(self, self.full if weight > 0.0 else self.full.subset(labelled), objective)
-            for i in range(rounds):
+            for _ in range(rounds):
                 run.step()
-                if (i + 1) % _SAID_EVERY == 0:
-                    say(f"[MARBoostingClassifier] all rows, round {i + 1} of {rounds}")
             trees = trees_of(run.booster.dump_model(), objective.baseline)
             return (trees, run.scores()) if weight > 0.0 else self._scored(trees)
         objective = self.objective(labelled, 0.0)
@@ -670,25 +619,7 @@ def _lightgbm() -> Any:
     return lightgbm
 
 
-def _file_sequence(lightgbm: Any, X: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
-    """Rows of a memory map that LightGBM reads in blocks."""
-
-    class Blocks(lightgbm.Sequence):
-        batch_size = 2**15
-
-        def __getitem__(self, index: Any) -> NDArray[Any]:
-            part = X[index if rows is None else rows[index]]
-            values = np.array(part, dtype=float)
-            release(part)
-            return values
-
-        def __len__(self) -> int:
-            return len(X) if rows is None else len(rows)
-
-    return Blocks()
-
-
-def _tree_scores(model: TreeScores, trees: Trees, X: NDArray[Any]) -> Array:
+def _tree_scores(model: TreeScores, trees: Trees, X: AnyArray) -> Array:
     """Scores (K, n) of rows on the host."""
     out = np.empty((model.n_classes, len(X)))
     for rows in slices(len(X), 2**13):
@@ -720,7 +651,7 @@ def _moments(rows: HostRows, names: list[str]) -> GroupMoments:
     return merged(map(moments, slices(len(X), _MOMENT_ROWS)))
 
 
-def _covariates(X: NDArray[Any], training: Training) -> Array | None:
+def _covariates(X: AnyArray, training: Training) -> Array | None:
     """Covariates (L, n) of the mechanism, None if there are none; they must not be missing."""
     covariates = training.covariates
     if not covariates.columns:
@@ -735,7 +666,7 @@ def _covariates(X: NDArray[Any], training: Training) -> Array | None:
     return covariates.frame.enter(values)
 
 
-def _check_codes(X: NDArray[Any], categorical: list[int], names: list[str]) -> None:
+def _check_codes(X: AnyArray, categorical: list[int], names: list[str]) -> None:
     """Raise ValueError if a categorical column holds anything but codes 0, 1, 2, ... and NaN."""
     for i in categorical:
         for part in slices(len(X), _MOMENT_ROWS):

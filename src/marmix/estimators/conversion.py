@@ -105,7 +105,6 @@ def _linear(model: FittedModel, scores: GaussianScores) -> LinearDiscriminantAna
     values = model.values
     converted.priors_, converted.means_ = values["class_prior"], values["means"]
     converted.covariance_ = values["covariances"]
-    converted._max_components = min(len(model.classes) - 1, model.n_features)
     return converted
 
 
@@ -149,7 +148,6 @@ def _kernel(model: FittedModel, scores: KernelScores) -> Pipeline:
     features = Nystroem(gamma=frame.gamma, n_components=m)
     features.components_, features.normalization_ = (frame.landmarks - frame.centre) / frame.scale, frame.root
     features.component_indices_, features.n_features_in_ = np.arange(m), model.n_features
-    features._n_features_out = m
     converted = LogisticRegression(C=scores.C)
     converted.coef_, converted.intercept_, converted.classes_ = model.theta[:, 1:], model.theta[:, 0], model.classes
     converted.n_iter_, converted.n_features_in_ = np.array([model.n_iter], dtype=np.int32), frame.size

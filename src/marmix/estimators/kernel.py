@@ -1,6 +1,7 @@
 """`MARKernelClassifier`: kernel logistic regression, for class boundaries of any form."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, product
 from numbers import Real
@@ -10,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Ints, quiet
 from marmix.core.frames import NO_COVARIATES, Frame, KernelFrame, squared_distances
 from marmix.core.likelihood import Block
 from marmix.core.linear import KernelScores
-from marmix.core.measures import log_tau, posterior
+from marmix.core.measures import MeasureLike, log_tau, posterior
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import Note
 from marmix.core.workers import one_thread
 from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
 from marmix.estimators.validation import Rule, check_chosen, check_parameters
-from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
+from marmix.fitting import Fit, Objective, lbfgs, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.selection.held_out import MOST_ROWS, WEIGHTS, Folds, Sample, Trials
 
@@ -36,6 +37,7 @@ _TOL, _MOST_LABELS, _MOST = 1e-5, 100, 60
 _NEAR_TOL = 1e-3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARKernelClassifier(MARClassifier):
     r"""Kernel logistic regression for partially labelled data whose labels are missing for a reason.
 
@@ -91,10 +93,8 @@ class MARKernelClassifier(MARClassifier):
         Stop when the expected further increase of the objective per row is below this.
     random_state : int, RandomState instance or None, default=0
         For landmarks and folds.
-    precision : {"double", "single"}, default="double"
-        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
     verbose : int, default=0
-        1 reports the choice and the fit, 2 each iteration.
+        1 reports the choice and the fit.
 
     Attributes
     ----------
@@ -160,53 +160,31 @@ class MARKernelClassifier(MARClassifier):
     """
 
     _only_squares = True
-    C_: Any = FromModel("score_model.C")
-    gamma_: Any = FromModel("frame.gamma")
-    landmarks_: Any = FromModel("frame.landmarks")
-    intercept_: Any = FromModel(lambda model: model.values["intercept"])
-    dual_coef_: Any = FromModel(lambda model: model.values["dual_coef"])
-    held_out_proba_: Any = NotKept(
+    C_ = FromModel("score_model.C")
+    gamma_ = FromModel("frame.gamma")
+    landmarks_ = FromModel("frame.landmarks")
+    intercept_ = FromModel()
+    dual_coef_ = FromModel()
+    held_out_proba_ = NotKept(
         "it is not saved with the model, and not computed with cv=None, with a warm start, or for rows that are not in memory.",
     )
 
-    def __init__(
-        self,
-        *,
-        C: float | str = "auto",
-        gamma: float | str = "auto",
-        n_landmarks: int = 200,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = "auto",
-        mechanism_features: Sequence[Any] | None = None,
-        classes: ArrayLike | None = None,
-        cv: Any = 5,
-        warm_start: bool = False,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        random_state: Any = 0,
-        precision: str = "double",
-        verbose: int = 0,
-    ):
-        self.C = C
-        self.gamma = gamma
-        self.n_landmarks = n_landmarks
-        self.link = link
-        self.shape = shape
-        self.measure = measure
-        self.mcar_share = mcar_share
-        self.mechanism_weight = mechanism_weight
-        self.mechanism_features = mechanism_features
-        self.classes = classes
-        self.cv = cv
-        self.warm_start = warm_start
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.precision = precision
-        self.verbose = verbose
+    C: float | str = "auto"
+    gamma: float | str = "auto"
+    n_landmarks: int = 200
+    link: str | None = "logit"
+    shape: float | None = None
+    measure: MeasureLike = "entropy"
+    mcar_share: bool = False
+    mechanism_weight: float | str = "auto"
+    mechanism_features: Sequence[Any] | None = None
+    classes: ArrayLike | None = None
+    cv: Any = 5
+    warm_start: bool = False
+    max_iter: int = 1000
+    tol: float = 1e-8
+    random_state: Any = 0
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARKernelClassifier":
         """Choose what is "auto", and fit the functions and the mechanism.
@@ -233,13 +211,13 @@ class MARKernelClassifier(MARClassifier):
         check_parameters(self.get_params(), {"C": Rule(Real, lambda v: v > 0, "'auto' or a positive number", "auto")})
         check_chosen(self.get_params(), "C", "gamma", "mechanism_weight")
         training = self._validated(X, y, sample_weight, missing)
-        rng, say = check_random_state(self.random_state), print if self.verbose else silent
+        rng = check_random_state(self.random_state)
         mechanism, fits, folds = self._mechanism(training), None, Folds([], None)
         if self.warm_start and hasattr(self, "model_"):
             frame, setting, values = self._previous_fit(training)
         else:
             fits, folds = self._fits(training, mechanism, rng)
-            setting = self._chosen(fits, say)
+            setting = self._chosen(fits)
             reached, start = fits.start(setting)
             if folds.tests or self.mechanism_weight == "auto":
                 setting = setting._replace(weight=reached)
@@ -251,10 +229,11 @@ class MARKernelClassifier(MARClassifier):
                 values |= {name: getattr(start.mechanism, name) for name in ("alpha", "shape", "share")}
         model = KernelScores(frame.size, len(training.rows.classes), setting.C)
         objective = training.objective(frame, model, setting.weight)
-        more = print if self.verbose > 1 else silent
         # a start this near gains little from the first step on, which would be taken for convergence
         tol = _NEAR_TOL * self.tol if objective.engine.n_rows <= MOST_ROWS else self.tol
-        search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, say_more=more, exact=False)
+        search = Search(
+            rng, values, max_iter=self.max_iter, tol=tol, say=print if self.verbose else silent, exact=False
+        )
 
         fit = fit_logistic(objective, mechanism, search)
         held_out, notes = None, list[Note]()
@@ -287,7 +266,7 @@ class MARKernelClassifier(MARClassifier):
         folds = Folds([], None) if self.cv is None else sample.folds(training.rows, self.cv, rng)
         return _Fits(sample, landmarks, len(training.rows.classes), mechanism, folds.tests), folds
 
-    def _chosen(self, fits: "_Fits", say: Callable[[str], None]) -> "_Setting":
+    def _chosen(self, fits: "_Fits") -> "_Setting":
         """The setting of the grid that predicts held-out rows best; the next C too is tried if the best is at an end."""
         gammas: Sequence[Any] = [self.gamma]
         if self.gamma == "auto":
@@ -315,21 +294,22 @@ class MARKernelClassifier(MARClassifier):
         while best.weight > 0.0 and not np.isfinite(loss):  # no fit with this weight settled in all folds
             weight = max(step for step in WEIGHTS if step < best.weight)
             best, loss = trials.best([setting._replace(weight=weight) for setting in grid], beyond)
-        say(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}")
+        if self.verbose:
+            print(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}")
         return best
 
-    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> NoReturn:
+    def _criteria(self) -> NoReturn:
         raise TypeError(
             "MARKernelClassifier has no information criteria: its penalty leaves fewer parameters free than there are "
             "coefficients. Compare held-out predictions, as MARClassifierCV does."
         )
 
 
-def _held_out(objective: Objective, training: Training, thetas: dict[int, Array], by_row: NDArray[np.intp]) -> Array:
+def _held_out(objective: Objective, training: Training, thetas: dict[int, Array], by_row: Ints) -> Array:
     """Class probabilities of all rows, with the coefficients for the fold of each row."""
     model, frame, shape = objective.model, objective.engine.frame, (len(training.rows.classes),)
 
-    def proba(x: Array, part: NDArray[np.intp]) -> Array:
+    def proba(x: Array, part: Ints) -> Array:
         features, out = frame.enter(x), np.empty((len(x), *shape))
         for k in np.unique(part).tolist():
             out[part == k] = posterior(model.scores(thetas[k], features[:, part == k])).tau.T
@@ -344,19 +324,17 @@ class _Setting(NamedTuple):
     weight: float  # of the mechanism
 
 
+@dataclass(eq=False)
 class _Fits:
     """Fits of settings to a sample, and to the training parts of its folds."""
 
-    def __init__(
-        self,
-        sample: Sample,
-        landmarks: Array,
-        n_classes: int,
-        mechanism: Mechanism | None,
-        folds: list[NDArray[np.intp]],
-    ):
-        self.sample, self.landmarks, self.n_classes = sample, landmarks, n_classes
-        self.mechanism, self.folds = mechanism, folds
+    sample: Sample
+    landmarks: Array
+    n_classes: int
+    mechanism: Mechanism | None
+    folds: list[NDArray[np.intp]]
+
+    def __post_init__(self) -> None:
         self._thetas: dict[tuple[_Setting, int], Array] = {}  # by setting and fold; absent if the fit did not settle
         # kept for each gamma, and gamma and C
         self.frame, self._features, self._model = cache(self._frame_of), cache(self._features_of), cache(self._model_of)
@@ -385,7 +363,7 @@ class _Fits:
                 scores = self._model(gamma, C).scores(fit.theta, self._features(gamma)[0][:, test])
                 yield setting, log_tau(posterior(scores)).T
 
-    def _path(self, setting: _Setting, rows: NDArray[np.intp], weights: list[float]) -> Iterator[tuple[float, Fit]]:
+    def _path(self, setting: _Setting, rows: Ints, weights: list[float]) -> Iterator[tuple[float, Fit]]:
         """Fits to these rows with increasing weights of the mechanism, each starting from the one before.
 
         The first has weight zero. The path goes through all of `WEIGHTS` below the largest of `weights`, and ends before a fit
@@ -405,9 +383,9 @@ class _Fits:
             objective = Objective(engine, model, weight)
             if mechanism is not None and mechanism is self.mechanism:
                 mechanism = starts.mechanism_start(objective, theta, mechanism, {})
-            return lbfgs(objective, theta, mechanism, max_iter=most, tol=_TOL, report=no_report)
+            return lbfgs(objective, theta, mechanism, max_iter=most, tol=_TOL)
 
-        with one_thread(), np.errstate(all="ignore"):
+        with one_thread(), quiet():
             origin = np.zeros((model.vectors, model.n_features()))
             fit = fitted(slice(cuts[-1]), 0.0, origin, None, _MOST_LABELS)
             yield 0.0, fit

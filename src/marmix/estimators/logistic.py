@@ -1,6 +1,7 @@
 """`MARLogisticRegression`: class probabilities without a model of the features."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ from sklearn.utils import check_random_state
 from marmix.core.arrays import LARGEST
 from marmix.core.frames import Frame
 from marmix.core.linear import LinearScores
+from marmix.core.measures import MeasureLike
 from marmix.core.notes import Note
 from marmix.estimators.base import FromModel, MARClassifier
 from marmix.estimators.validation import check_parameters
 from marmix.fitting.restarts import Search, fit_logistic, runs_off, silent
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARLogisticRegression(MARClassifier):
     r"""Logistic regression for partially labelled data whose labels are missing for a reason.
 
@@ -72,10 +75,8 @@ class MARLogisticRegression(MARClassifier):
         Stop when the expected further increase of the objective per row is below this.
     random_state : int, RandomState instance or None, default=0
         For starts after the first.
-    precision : {"double", "single"}, default="double"
-        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
     verbose : int, default=0
-        1 reports each start, 2 each iteration.
+        1 reports each start.
 
     Attributes
     ----------
@@ -140,47 +141,25 @@ class MARLogisticRegression(MARClassifier):
     """
 
     _only_squares = True
-    coef_: Any = FromModel(lambda model: model.values["coef"])
-    intercept_: Any = FromModel(lambda model: model.values["intercept"])
+    coef_ = FromModel()
+    intercept_ = FromModel()
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        degree: int = 1,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = 1.0,
-        mechanism_features: Sequence[Any] | None = None,
-        delta: Mapping[Any, float] | str | None = None,
-        classes: ArrayLike | None = None,
-        n_init: int | str = "auto",
-        warm_start: bool = False,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        random_state: Any = 0,
-        precision: str = "double",
-        verbose: int = 0,
-    ):
-        self.C = C
-        self.degree = degree
-        self.link = link
-        self.shape = shape
-        self.measure = measure
-        self.mcar_share = mcar_share
-        self.mechanism_weight = mechanism_weight
-        self.mechanism_features = mechanism_features
-        self.delta = delta
-        self.classes = classes
-        self.n_init = n_init
-        self.warm_start = warm_start
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.precision = precision
-        self.verbose = verbose
+    C: float = 1.0
+    degree: int = 1
+    link: str | None = "logit"
+    shape: float | None = None
+    measure: MeasureLike = "entropy"
+    mcar_share: bool = False
+    mechanism_weight: float | str = 1.0
+    mechanism_features: Sequence[Any] | None = None
+    delta: Mapping[Any, float] | str | None = None
+    classes: ArrayLike | None = None
+    n_init: int | str = "auto"
+    warm_start: bool = False
+    max_iter: int = 1000
+    tol: float = 1e-8
+    random_state: Any = 0
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None
@@ -225,7 +204,6 @@ class MARLogisticRegression(MARClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
             say=print if self.verbose else silent,
-            say_more=print if self.verbose > 1 else silent,
         )
         fit = fit_logistic(objective, self._mechanism(training), search)
         without_maximum = np.isinf(self.C) and runs_off(objective, fit.theta, fit.mechanism)

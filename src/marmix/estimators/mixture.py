@@ -1,6 +1,7 @@
 """`MARGaussianMixture`: class densities are Gaussian mixtures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -9,9 +10,10 @@ from sklearn.utils import check_random_state
 
 from marmix.core.covariance import STRUCTURES, structure
 from marmix.core.gaussian import GaussianScores
+from marmix.core.measures import MeasureLike
 from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
-from marmix.estimators.validation import check_init, check_parameters, component_counts
+from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
 
@@ -19,6 +21,7 @@ from marmix.fitting.restarts import Search, fit_mixture, silent
 _SINGULAR_TOL = 1e-4
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARGaussianMixture(MARClassifier):
     r"""Gaussian mixture classifier for partially labelled data whose labels are missing for a reason.
 
@@ -76,16 +79,15 @@ class MARGaussianMixture(MARClassifier):
     solver : {"lbfgs", "ecm"}, default="lbfgs"
         Both reach the same maximum; "lbfgs" needs far fewer passes over the data. "ecm" is the paper's algorithm, which
         increases the likelihood in every step.
-    init : {"labelled", "kmeans"} or dict, default="labelled"
-        Starting values: moments of the labelled rows, with covariances shrunk towards the pooled one; k-means on all rows, with
-        clusters matched to the labels (the paper's choice); or a dict with any of "weights", "means", "covariances", "alpha",
-        "delta", "shape", "share", in the form of the fitted attributes.
+    init : {"labelled", "kmeans"}, default="labelled"
+        Starting values: moments of the labelled rows, with covariances shrunk towards the pooled one; or k-means on all
+        rows, with clusters matched to the labels (the paper's choice).
     n_init : int or "auto", default="auto"
         Number of starts, of which the best maximum is kept; starts after the first are perturbed at random. The likelihood can
         have several maxima if labels are few: "auto" makes 16 starts if there are fewer than two labels per parameter (and at
         most 500 parameters), gives up the worse half of them twice after a few iterations, and follows four to the end;
         otherwise one start, unless ``init="kmeans"``, which is then tried beside the labelled rows. If the maxima differ,
-        `notes_` says by how much. Starting values that are given (`init`, `warm_start`) are the only start of "auto".
+        `notes_` says by how much. A warm start is the only start of "auto".
     warm_start : bool, default=False
         Start from the previous fit of this estimator.
     reg_covar : float, default=1e-6
@@ -98,11 +100,8 @@ class MARGaussianMixture(MARClassifier):
         tied covariance has no more rows than features: the maximum then depends on `reg_covar`, and is flat.
     random_state : int, RandomState instance or None, default=None
         For k-means and restarts. With ``n_init="auto"`` None means 0, so that a fit can be repeated.
-    precision : {"double", "single"}, default="double"
-        Precision on a device (torch, CuPy); the host always uses double. "single" halves the memory of the rows, computes the
-        link and all sums in double, and moves estimates a little; more rows than about ten million show its rounding.
     verbose : int, default=0
-        1 reports each start, 2 each iteration.
+        1 reports each start.
 
     Attributes
     ----------
@@ -181,56 +180,31 @@ class MARGaussianMixture(MARClassifier):
     0.84
     """
 
-    weights_: Any = FromModel(lambda model: model.values["weights"])
-    means_: Any = FromModel(lambda model: model.values["means"])
-    covariances_: Any = FromModel(lambda model: model.values["covariances"])
-    class_prior_: Any = FromModel(lambda model: model.values["class_prior"])
-    component_classes_: Any = FromModel(lambda model: model.classes[model.score_model.owner])
+    weights_ = FromModel()
+    means_ = FromModel()
+    covariances_ = FromModel()
+    class_prior_ = FromModel()
+    component_classes_ = FromModel(lambda model: model.classes[model.score_model.owner])
 
-    def __init__(
-        self,
-        *,
-        covariance_type: str = "tied",
-        n_components: int | Mapping[Any, int] = 1,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = 1.0,
-        mechanism_features: Sequence[Any] | None = None,
-        delta: Mapping[Any, float] | str | None = None,
-        classes: ArrayLike | None = None,
-        solver: str = "lbfgs",
-        init: str | Mapping[str, Any] = "labelled",
-        n_init: int | str = "auto",
-        warm_start: bool = False,
-        reg_covar: float = 1e-6,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        random_state: Any = None,
-        precision: str = "double",
-        verbose: int = 0,
-    ):
-        self.covariance_type = covariance_type
-        self.n_components = n_components
-        self.link = link
-        self.shape = shape
-        self.measure = measure
-        self.mcar_share = mcar_share
-        self.mechanism_weight = mechanism_weight
-        self.mechanism_features = mechanism_features
-        self.delta = delta
-        self.classes = classes
-        self.solver = solver
-        self.init = init
-        self.n_init = n_init
-        self.warm_start = warm_start
-        self.reg_covar = reg_covar
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.precision = precision
-        self.verbose = verbose
+    covariance_type: str = "tied"
+    n_components: int | Mapping[Any, int] = 1
+    link: str | None = "logit"
+    shape: float | None = None
+    measure: MeasureLike = "entropy"
+    mcar_share: bool = False
+    mechanism_weight: float | str = 1.0
+    mechanism_features: Sequence[Any] | None = None
+    delta: Mapping[Any, float] | str | None = None
+    classes: ArrayLike | None = None
+    solver: str = "lbfgs"
+    init: str = "labelled"
+    n_init: int | str = "auto"
+    warm_start: bool = False
+    reg_covar: float = 1e-6
+    max_iter: int = 1000
+    tol: float = 1e-8
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARGaussianMixture":
         """Fit the classes and the mechanism.
@@ -258,8 +232,6 @@ class MARGaussianMixture(MARClassifier):
         training = self._validated(X, y, sample_weight, missing)
         counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
-        if not values and isinstance(self.init, Mapping):
-            values = dict(self.init)
         starts.check_columns(training.mean, training.covariance, training.names)
         dense = not self._only_squares
         dependent = starts.dependent_columns(training.covariance) if dense else []
@@ -278,7 +250,6 @@ class MARGaussianMixture(MARClassifier):
             self.init == "kmeans",
             training.rows.classes.tolist(),
             say=print if self.verbose else silent,
-            say_more=print if self.verbose > 1 else silent,
             empty=starts.empty_axes(frame, training.covariance) if dependent else None,
         )
         fit = self._search(objective, labelled, self._mechanism(training), search)
@@ -289,7 +260,6 @@ class MARGaussianMixture(MARClassifier):
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters that cannot be used."""
         check_parameters(vars(self))
-        check_init(self.init, "covariances")
 
     @property
     def _only_squares(self) -> bool:  # type: ignore[override]

@@ -1,20 +1,19 @@
 """`MARStudentMixture`: class densities are Student-t mixtures, whose tails may be heavy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
-
-from numpy.typing import ArrayLike
 
 from marmix.core.covariance import structure
 from marmix.core.notes import Note, tail_notes
 from marmix.core.student import DOFS, TAIL_MAX, TAIL_MIN, StudentScores
 from marmix.estimators.base import FromModel
 from marmix.estimators.mixture import MARGaussianMixture
-from marmix.estimators.validation import Rule, check_init, check_parameters
+from marmix.estimators.validation import Rule, check_parameters
 from marmix.fitting.restarts import fit_student
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MARStudentMixture(MARGaussianMixture):
     r"""Student-t mixture classifier for partially labelled data whose labels are missing for a reason.
 
@@ -40,10 +39,9 @@ class MARStudentMixture(MARGaussianMixture):
         As in `MARGaussianMixture`.
     solver : {"lbfgs"}, default="lbfgs"
         "ecm" is for Gaussian mixtures only.
-    init : {"labelled", "kmeans"} or dict, default="labelled"
-        Starting values of the Gaussian mixture that is fitted first, as in `MARGaussianMixture`; a dict has "scales" instead of
-        "covariances", and may have "dof".
-    n_init, warm_start, reg_covar, max_iter, tol, random_state, precision, verbose
+    init : {"labelled", "kmeans"}, default="labelled"
+        Starting values of the Gaussian mixture that is fitted first, as in `MARGaussianMixture`.
+    n_init, warm_start, reg_covar, max_iter, tol, random_state, verbose
         As in `MARGaussianMixture`.
 
     Attributes
@@ -79,63 +77,15 @@ class MARStudentMixture(MARGaussianMixture):
     True
     """
 
-    dof_: Any = FromModel(lambda model: model.values["dof"])
-    scales_: Any = FromModel(lambda model: model.values["scales"])
+    dof_ = FromModel()
+    scales_ = FromModel()
 
-    def __init__(
-        self,
-        *,
-        dof: str | float = "common",
-        covariance_type: str = "tied",
-        n_components: int | Mapping[Any, int] = 1,
-        link: str | None = "logit",
-        shape: float | None = None,
-        measure: str | Callable[..., object] = "entropy",
-        mcar_share: bool = False,
-        mechanism_weight: float | str = 1.0,
-        mechanism_features: Sequence[Any] | None = None,
-        delta: Mapping[Any, float] | str | None = None,
-        classes: ArrayLike | None = None,
-        solver: str = "lbfgs",
-        init: str | Mapping[str, Any] = "labelled",
-        n_init: int | str = "auto",
-        warm_start: bool = False,
-        reg_covar: float = 1e-6,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        random_state: Any = None,
-        precision: str = "double",
-        verbose: int = 0,
-    ):
-        super().__init__(
-            covariance_type=covariance_type,
-            n_components=n_components,
-            link=link,
-            shape=shape,
-            measure=measure,
-            mcar_share=mcar_share,
-            mechanism_weight=mechanism_weight,
-            mechanism_features=mechanism_features,
-            delta=delta,
-            classes=classes,
-            solver=solver,
-            init=init,
-            n_init=n_init,
-            warm_start=warm_start,
-            reg_covar=reg_covar,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            precision=precision,
-            verbose=verbose,
-        )
-        self.dof = dof
+    dof: str | float = "common"
 
     _search = staticmethod(fit_student)
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params())
-        check_init(self.init, "scales", ("dof",))
         if self.dof not in DOFS:
             Rule(Real, lambda v: v >= 1, "'common', 'by_class' or a number from 1 on").check("dof", self.dof)
         if self.solver == "ecm":

@@ -1,12 +1,12 @@
 """Summaries of fitted classifiers."""
 
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Ints
 from marmix.core.frames import KernelFrame
 from marmix.core.gaussian import GaussianScores
 from marmix.core.linear import KernelScores, LinearScores
@@ -19,7 +19,20 @@ _CLEAR = 0.99  # posterior of an easy row
 
 
 class Described:
-    """Mixin that adds `summary()`."""
+    """Mixin that adds `summary()`, and to scikit-learn's HTML representation a link to the documentation."""
+
+    _doc_link_module = "marmix"
+
+    @property
+    def _doc_link_template(self) -> str:
+        """The address of the page, if the package has the project URL `Documentation`."""
+        try:
+            urls = dict(text.split(", ", 1) for text in metadata("marmix").get_all("Project-URL", []))
+        except PackageNotFoundError:
+            return ""
+        return (
+            f"{urls['Documentation']}/api/generated/marmix.{{estimator_name}}.html" if "Documentation" in urls else ""
+        )
 
     def summary(self) -> Table:
         """Table of the data, the model and the estimates; print it, or display it in a notebook.
@@ -64,7 +77,7 @@ def _short(name: Any) -> str:
     return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
-def _features(features: NDArray[Any] | None, n: int) -> str:
+def _features(features: AnyArray | None, n: int) -> str:
     if features is None:
         return f"{n:,}"
     names = [_short(name) for name in features]
@@ -183,7 +196,7 @@ def _coefficients_of(model: FittedModel, scores: LinearScores) -> Columns:
     return names, values + [(terms[i], [*blank, *coef[:, i].tolist()]) for i in shown], notes
 
 
-def _largest(sizes: Array) -> NDArray[np.intp]:
+def _largest(sizes: Array) -> Ints:
     """Indices of the largest few, in increasing order."""
     return np.sort(np.argsort(-sizes, kind="stable")[:_FEATURES])
 
@@ -228,6 +241,6 @@ def _of_choice(choice: Any) -> Table:
     )
 
 
-def _shown(classes: NDArray[Any]) -> str:
+def _shown(classes: AnyArray) -> str:
     names = [_short(name) for name in classes.tolist()]
     return listed(names) if len(names) <= _CLASSES else f"{', '.join(names[:_CLASSES])}, ... ({len(names)} in all)"

@@ -1,12 +1,13 @@
 """Whether to use imputed labels: verified by an audit, not verified, or not to be used."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
 
+from marmix.core.arrays import Array
 from marmix.evaluation.joint import JointTable, Range
 
 VERIFIED, NOT_VERIFIED, DO_NOT_USE = STATES = ("verified", "not verified", "do not use")
@@ -14,7 +15,6 @@ ACCEPT = 0.10  # share of wrong labels that is accepted by default
 ROWS = 20  # of a first audit
 DIFFERENT = 0.20  # total variation between the classes of given and of imputed labels from which an audit comes first
 TOO_FEW, FEW = 5, 20  # labels of a class
-NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
 UNKNOWN = Range(None, None, None)
 
 
@@ -80,19 +80,21 @@ class Grounds(NamedTuple):
     frequent: str = ""  # the most frequent class of the unlabelled rows
     most: float = 0.0  # their number
     log_loss: float = 0.0
-    guessing: float = float("inf")  # the log-loss of equal probabilities
-    scored: bool = True  # whether rows were held out
     converged: bool = True
-    no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
     accept: float = ACCEPT
+    classes: Sequence[Array] = ()  # shares of the classes among the unlabelled rows, in draws
 
     def with_table(self, table: JointTable) -> "Grounds":
         """These grounds with the numbers of wrong labels in a table."""
         of_class = table.confusion().sum(axis=1)
-        k = int(of_class.argmax())
+        k, draws = int(of_class.argmax()), table.tables[1:, 1].sum(axis=2)
         return self._replace(
-            wrong=table.wrong(), hidden=table.hidden(), frequent=[*self.imputed][k], most=float(of_class[k])
+            wrong=table.wrong(),
+            hidden=table.hidden(),
+            classes=[*(draws / draws.sum(axis=1, keepdims=True))],
+            frequent=[*self.imputed][k],
+            most=float(of_class[k]),
         )
 
 
@@ -115,13 +117,8 @@ def verdict(it: Grounds) -> Verdict:
         reasons.append(
             f"Even at best, more than the {percent(it.accept)} that you accept are wrong; an audit also corrects labels."
         )
-    name, fewest = _fewest(it)
-    if TOO_FEW <= fewest < FEW:
-        reasons.append(f"Only {fewest:,.0f} rows are labelled {name!r}: every number here is uncertain.")
-    if it.no_chance > NO_CHANCE:
-        reasons.append(
-            f"{100.0 * it.no_chance:.0f} % of the rows have hardly a chance of a label: nothing checks what is imputed there."
-        )
+    if (few := _scarce(it, FEW)) and not _scarce(it, TOO_FEW):
+        reasons.append(f"{few}: every number here is uncertain.")
     if it.rival:
         reasons.append(f"A usual classifier of the labelled rows alone, {it.rival}, is clearly better here.")
     sentence = f"How many of the {n:,} imputed labels are wrong cannot be told."
@@ -216,42 +213,42 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.3g} %"
 
 
-def _fewest(it: Grounds) -> tuple[str, float]:
-    """The class with the fewest labels, and how many these are."""
-    return min(it.given.items(), key=lambda item: item[1])
+def _scarce(it: Grounds, enough: int) -> str:
+    """The start of a sentence if classes have fewer labels than enough."""
+    few = [f"Only {labels:,.0f} rows are labelled {name!r}" for name, labels in it.given.items() if labels < enough]
+    return f"{len(few)} classes have fewer than {enough} labels" if few[1:] else "".join(few)
 
 
 def _difference(it: Grounds) -> str:
-    """A sentence if given and imputed labels are of very different classes."""
+    """A sentence if labelled and unlabelled rows are, or may well be, of very different classes."""
     given, imputed = (np.array([*part.values()]) / max(sum(part.values()), 1.0) for part in (it.given, it.imputed))
-    if 0.5 * np.abs(given - imputed).sum() < DIFFERENT:
+    draws = np.array([imputed, *it.classes])
+    apart = 0.5 * np.abs(draws - given).sum(axis=1)
+    if max(apart[0], np.quantile(apart, 0.975)) < DIFFERENT:
         return ""
-    k = int(np.abs(given - imputed).argmax())
-    before, after = 100.0 * given[k], 100.0 * imputed[k]
+    k = int(np.abs(draws.mean(axis=0) - given).argmax())
+    before, low, high = 100.0 * given[k], *np.quantile(100.0 * draws[:, k], [0.025, 0.975])
     return (
-        f"{before:.0f} % of the given and {after:.0f} % of the imputed labels are {[*it.given][k]!r}. So large a difference "
-        "often means that labels are missing because of the class itself."
+        f"{before:.0f} % of the given labels are {[*it.given][k]!r}, and {low:.0f} to {high:.0f} % of the others. So large a "
+        "difference often means that labels are missing because of the class itself."
     )
 
 
 def _problems(it: Grounds, n: int) -> list[tuple[str, str]]:
     """Why labels should not be used, and what to do about it, without an audit."""
-    (name, fewest), wrong, problems = _fewest(it), it.wrong, []
-    if fewest < TOO_FEW:
-        text = f"Only {fewest:,.0f} rows are labelled {name!r}" if fewest else f"No complete row is labelled {name!r}"
-        problems.append((f"{text}.", f"Label more rows until every class has {FEW} labels"))
+    wrong, problems = it.wrong, []
+    if few := _scarce(it, TOO_FEW):
+        problems.append((f"{few}.", f"Label more rows until every class has {FEW} labels"))
     if not it.converged:
         problems.append(("The fit did not converge.", "Try a simpler model or fewer features"))
-    if not it.scored:
-        problems.append(("A class has a single labelled row, so no label could be checked.", "Label more rows"))
-    elif wrong.value is None or wrong.low is None:
+    if wrong.value is None or wrong.low is None:
         problems.append(("The given labels say too little about the imputed ones.", "Label more rows"))
     elif wrong.low > 0.5 * n:
         problems.append(("Even at best, more than half of the imputed labels are wrong.", "Label more rows"))
     elif wrong.value > max(it.accept * n, n - it.most):
         text = f"Calling every one of these rows {it.frequent!r} would get fewer of them wrong."
         problems.append((text, "Label more rows, or use the probabilities to rank the rows"))
-    if it.log_loss > it.guessing:
-        text = f"The log-loss, {it.log_loss:.3f}, is worse than that of equal probabilities, {it.guessing:.3f}."
+    if it.log_loss > (guessing := np.log(len(it.given))):
+        text = f"The log-loss, {it.log_loss:.3f}, is worse than that of equal probabilities, {guessing:.3f}."
         problems.append((text, "Try another model or other features"))
     return problems

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from marmix.fitting.expectation import ecm
 from marmix.fitting.objective import Objective, Sample
 from marmix.fitting.quasi_newton import lbfgs
-from marmix.fitting.solvers import Fit, Report, fit_mechanism, no_report
+from marmix.fitting.solvers import Fit, fit_mechanism
 
-__all__ = ["SOLVERS", "Fit", "Objective", "Report", "Sample", "ecm", "fit_mechanism", "lbfgs", "no_report"]
+__all__ = ["SOLVERS", "Fit", "Objective", "Sample", "ecm", "fit_mechanism", "lbfgs"]
 
 SOLVERS: dict[str, Callable[..., Fit]] = {"lbfgs": lbfgs, "ecm": ecm}

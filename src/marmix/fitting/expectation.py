@@ -15,31 +15,22 @@ from marmix.core.covariance import Moments
 from marmix.core.gaussian import GaussianChart, Gaussians, GaussianScores
 from marmix.core.mechanism import Mechanism
 from marmix.fitting.objective import Objective
-from marmix.fitting.solvers import Fit, Report, better_shape, fit_mechanism, per_row
+from marmix.fitting.solvers import Fit, better_shape, fit_mechanism, per_row
 
 # Corrections stored by L-BFGS in CM-step 1.
 _MEMORY = 30
 
 
-def ecm(
-    objective: Objective,
-    theta: Gaussians,
-    mechanism: Mechanism | None,
-    *,
-    max_iter: int,
-    tol: float,
-    report: Report,
-) -> Fit:
+def ecm(objective: Objective, theta: Gaussians, mechanism: Mechanism | None, *, max_iter: int, tol: float) -> Fit:
     """Maximise by expectation-conditional-maximisation from `theta` and `mechanism`; by EM if there is no mechanism."""
     total, t = objective.engine.total_weight, objective.tempering
-    tol = max(tol, objective.engine.resolution)
     model: GaussianScores = objective.model  # type: ignore[assignment]
     e_step = objective.sums(theta, None)
     missing = 0.0 if mechanism is None else objective.sums(theta, mechanism, ignorable=False).missing
     trace = [e_step.ignorable + t * missing]
     used_up = f"max_iter={max_iter} iterations were used up"
     converged, reason, shapes_tried = False, used_up, False
-    for iteration in range(1, max_iter + 1):
+    for _ in range(max_iter):
         new_mechanism = mechanism
         if mechanism is None:
             new_theta = model.m_step(e_step.moments)
@@ -54,7 +45,6 @@ def ecm(
             break
         theta, mechanism = new_theta, new_mechanism
         trace.append(value)
-        report(iteration, value)
         if _remaining_increase(trace) < tol * total:
             converged, reason = True, "the rise still to come is below tol"
             better = None

@@ -9,14 +9,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools
 from marmix.core.likelihood import Sums
 from marmix.core.mechanism import Mechanism
 from marmix.fitting.objective import Objective
-from marmix.fitting.solvers import Fit, Report, better_shape, mechanism_chart, no_report, per_row
+from marmix.fitting.solvers import Fit, better_shape, mechanism_chart, per_row
 
 # Rows of the first sample, in all and per parameter.
 _FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 3000, 20
@@ -45,15 +44,7 @@ _METRIC_SIZE = 2000
 _STEP, _FLATTEST, _STEEPEST = 5e-2, 1e-4, 1e6
 
 
-def lbfgs(
-    objective: Objective,
-    theta: Any,
-    mechanism: Mechanism | None,
-    *,
-    max_iter: int,
-    tol: float,
-    report: Report,
-) -> Fit:
+def lbfgs(objective: Objective, theta: Any, mechanism: Mechanism | None, *, max_iter: int, tol: float) -> Fit:
     """Maximise over all parameters from `theta` and `mechanism`, until the remaining increase is below `tol` per row.
 
     At the maximum, of the largest sample if there are samples, very different shapes of the link are tried once.
@@ -69,14 +60,12 @@ def lbfgs(
         fixed = free_shape and first and (not last or rows == n)
         start = replace(mechanism, free_shape=False) if fixed else mechanism  # type: ignore[type-var]
         sample_tol, most = (max(tol, _FIRST_TOL), max_iter) if first else (tol, min(max_iter, _SAMPLE_ITERATIONS))
-        fit, last_round = _ascend(sample, _at(sample, theta, start), metric, reach, most, sample_tol, no_report, last)
+        fit, last_round = _ascend(sample, _at(sample, theta, start), metric, reach, most, sample_tol, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if fixed else fit.mechanism  # type: ignore[type-var]
         metric = None if fixed else last_round.metric()  # which knows nothing about a fixed shape
-    tol = max(tol, objective.engine.resolution)
-    return _ascend(
-        objective, _at(objective, theta, mechanism), metric, reach, max_iter, tol, report, not stages or stages[-1] == n
-    )[0]
+    try_shapes = not stages or stages[-1] == n
+    return _ascend(objective, _at(objective, theta, mechanism), metric, reach, max_iter, tol, try_shapes)[0]
 
 
 def _stages(n: int, size: int) -> list[int]:
@@ -133,7 +122,6 @@ def _ascend(
     reach: float,
     max_iter: int,
     tol: float,
-    report: Report,
     try_shapes: bool,
 ) -> tuple[Fit, "_Round"]:
     """Maximise in charts that are renewed until convergence; return the fit and the last round, which has a metric."""
@@ -144,7 +132,7 @@ def _ascend(
     measured = staged
     while rounds < _ROUNDS + max_iter // _ROUND_ITERATIONS:
         strictly = measured and not staged
-        current = _Round(objective, point, metric, reach, _STRICTER * tol if strictly else tol, trace, report)
+        current = _Round(objective, point, metric, reach, _STRICTER * tol if strictly else tol, trace)
         result = current.run(min(max_iter - iterations, _ROUND_ITERATIONS))
         point = current.point
         value = objective.value(point.theta, point.sums)
@@ -183,10 +171,10 @@ class _Charts:
         self.objective = objective
         self.classes = objective.model.chart(point.theta)
         self.mechanism = None if point.mechanism is None else mechanism_chart(objective, point.theta, point.mechanism)
-        bounds: list[tuple[float | None, float | None]] = list(zip(self.classes.lower, self.classes.upper, strict=True))
-        bounds += [] if self.mechanism is None else self.mechanism.bounds
-        self.low = np.array([-np.inf if a is None else a for a, _ in bounds])
-        self.high = np.array([np.inf if b is None else b for _, b in bounds])
+        bounds = np.column_stack([self.classes.lower, self.classes.upper])
+        if self.mechanism is not None:
+            bounds = np.vstack([bounds, self.mechanism.bounds])
+        self.low, self.high = np.ascontiguousarray(bounds.T)
         self.size = len(bounds)
 
     def point(self, vector: Array) -> _Point:
@@ -221,9 +209,8 @@ class _Round:
         reach: float,
         tol: float,
         trace: list[float],
-        report: Report,
     ):
-        self.point, self.tol, self.trace, self.report = point, tol, trace, report
+        self.point, self.tol, self.trace = point, tol, trace
         self._total = objective.engine.total_weight
         self._base = objective.value(point.theta, point.sums)
         self.charts = _Charts(objective, point)
@@ -279,7 +266,6 @@ class _Round:
     def _after_iteration(self, intermediate_result: OptimizeResult) -> None:
         decrease = intermediate_result.fun * self._unit**2
         self.trace.append(self._base - decrease * self._total)
-        self.report(len(self.trace) - 1, self.trace[-1])
         if self._complete and self.at_maximum():
             raise StopIteration
         if self._factor is None and len(self._pivots) and len(self.trace) - self._first >= _LEARNING:
@@ -321,7 +307,7 @@ class _Round:
         return _Metric(inverse, self._complete) if np.isfinite(inverse).all() else None
 
 
-def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array | None:
+def _factor(metric: Array, boxed: Bools) -> Array | None:
     """F with ``F F'`` the metric of the free coordinates given the boxed ones, and of each boxed one alone.
 
     None if the metric is not positive definite, by rounding.

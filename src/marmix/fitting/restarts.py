@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, along_rows, like
+from marmix.core.arrays import Array, Bools, along_rows, like, quiet
 from marmix.core.covariance import structure
 from marmix.core.gaussian import Gaussians, GaussianScores
 from marmix.core.likelihood import Block
@@ -16,7 +15,7 @@ from marmix.core.mechanism import Mechanism
 from marmix.core.moments import GroupMoments
 from marmix.core.student import TAIL_MIN, Students, StudentScores
 from marmix.core.workers import one_thread
-from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, no_report, starts
+from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, starts
 from marmix.fitting.row_space import RowSpace
 
 # Rows used to scale the coordinates of a logistic fit.
@@ -50,16 +49,15 @@ class Search(NamedTuple):
     """Options of the search for the maximum."""
 
     rng: np.random.RandomState
-    values: dict[str, Any]  # user's starting values by name, for the first start
+    values: dict[str, Any]  # of the previous fit, for the first start of a warm start
     solver: str = "lbfgs"  # a key of `SOLVERS`
     n_init: int | str = 1  # number of starts; all but the first are perturbed. "auto": several if labels are few
     max_iter: int = 1000
     tol: float = 1e-8
     kmeans: bool = False  # whether to start from k-means instead of the labelled rows
     classes: Sequence[Any] = ()  # for error messages
-    empty: NDArray[np.bool_] | None = None  # axes of the fit that are zero in all rows, if there are any
+    empty: Bools | None = None  # axes of the fit that are zero in all rows, if there are any
     say: Callable[[str], None] = silent  # called with a line of progress for each start
-    say_more: Callable[[str], None] = silent  # and for each iteration
     exact: bool = True  # whether a concave objective is maximised from the origin up to rounding, whatever `tol`
 
 
@@ -94,13 +92,13 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     all_starts += [(start(others, perturbed=True), {}) for _ in range(n_init - 1)]
     if mechanism is not None and mechanism.free_label and not search.values:
         without = replace(mechanism, label=(), free_label=False)
-        null = fit_mixture(objective, labelled, without, search._replace(say=silent, say_more=silent))
+        null = fit_mixture(objective, labelled, without, search._replace(say=silent))
         no_effect = (0.0,) * len(mechanism.label)
         all_starts.append((null.theta, _values_of(null.mechanism) | {"delta": no_effect}))
     fit = _best_fit(objective, all_starts, mechanism, search, halving=several)
     for submodel in _submodels(objective, labelled, fit.mechanism, by_labels) if several else ():
         if submodel.objective > fit.objective:
-            with one_thread(), np.errstate(all="ignore"):
+            with one_thread(), quiet():
                 higher = _climb(objective, submodel, search, search.max_iter)
             fit = higher._replace(maxima=(*fit.maxima, higher.objective))
     return fit
@@ -121,14 +119,14 @@ def _submodels(
     A free shape is held at that of `mechanism`.
     """
     model: GaussianScores = objective.model  # type: ignore[assignment]
-    search = search._replace(n_init=1, tol=max(search.tol, _ROUGH_TOL), say=silent, say_more=silent)
+    search = search._replace(n_init=1, tol=max(search.tol, _ROUGH_TOL), say=silent)
     held = None if mechanism is None else replace(mechanism, free_shape=False)
 
     def point(theta: Gaussians, mechanism: Mechanism | None) -> Fit:
         value = objective.value(theta, objective.sums(theta, mechanism))
         return Fit(theta, mechanism, value, [value], False, "")
 
-    with np.errstate(all="ignore"):
+    with quiet():
         if mechanism is not None and objective.tempering:
             theta = fit_mixture(objective, labelled, None, search).theta
             yield point(theta, starts.mechanism_start(objective, theta, mechanism, {}))
@@ -164,7 +162,7 @@ def fit_student(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     values = _values_of(fit.mechanism)
     all_starts: list[tuple[Students, dict[str, Any]]] = [(model.with_tail(fit.theta, tail), values) for tail in tails]
     if "dof" in search.values and model.n_tails:
-        tail = 1.0 / starts.dof_start(search.values, model.n_classes)[model.owner]
+        tail = 1.0 / search.values["dof"][model.owner]
         if model.dof == "common":
             tail = tail.mean()
         theta = _mixture_start(gaussian, labelled, search, perturbed=False)
@@ -200,9 +198,6 @@ def fit_logistic(
     given = search.values.get("coefficients")
     start = origin if given is None else model.from_user(given)
 
-    def report(iteration: int, value: float) -> None:
-        search.say_more(f"  iteration {iteration}: objective {value:.6f}")
-
     if mechanism is None or not objective.tempering:
         # with a penalty there is a maximum, near which Newton steps converge; otherwise L-BFGS goes on as long as it can
         newton = np.isfinite(model.C) and origin.size <= _NEWTON_SIZE
@@ -212,8 +207,8 @@ def fit_logistic(
                 theta, _ = _newton(objective, model, theta, most=30)
         for tol in [_NEAR_TOL, 1e-16] if newton else [1e-16 if search.exact else search.tol]:
             with one_thread():
-                fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol, report=report)
-            with np.errstate(all="ignore"):
+                fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol)
+            with quiet():
                 theta, at_maximum = _newton(objective, model, fit.theta)
             if at_maximum:
                 break
@@ -226,7 +221,7 @@ def fit_logistic(
     all_starts = [(start, search.values)]
     if given is None or n_init > 1:
         with one_thread():
-            fit = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=no_report)
+            fit = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol)
         centre = fit.theta if space is None else space.leave(fit.theta)
         all_starts = [(fit.theta if given is None else start, search.values)]
         if model.C > 1.0 and _separated(objective, fit.objective):  # the labels may have no finite maximum
@@ -255,7 +250,7 @@ def _penalised(objective: Objective, mechanism: Mechanism, search: Search) -> Fi
     """The fit with a penalty of C = 1 on the coefficients in the axes of the fit; a free shape is held at 1."""
     model: LinearScores = objective.model  # type: ignore[assignment]
     scores = LinearScores(model.d, model.n_classes, model.degree, 1.0, np.zeros(model.d), np.ones(model.d))
-    search = search._replace(n_init="auto", values={}, say=silent, say_more=silent)
+    search = search._replace(n_init="auto", values={}, say=silent)
     return fit_logistic(replace(objective, model=scores), replace(mechanism, free_shape=False), search)
 
 
@@ -265,7 +260,7 @@ def runs_off(objective: Objective, theta: Array, mechanism: Mechanism | None) ->
     if not _separated(objective, sums.ignorable):
         return False
     larger = _LARGER * theta
-    with np.errstate(all="ignore"):
+    with quiet():
         if mechanism is not None and objective.tempering:
             before, after = (
                 objective.driver_sample(t, mechanism, _CALIBRATION_ROWS).drivers[0] for t in (theta, larger)
@@ -331,7 +326,7 @@ def _best_fit(
     """
     # a mechanism of weight 0 is fitted afterwards, with theta fixed
     fitted = mechanism if objective.tempering else None
-    with one_thread(), np.errstate(all="ignore"):
+    with one_thread(), quiet():
         fits = [
             Fit(theta, start, -np.inf, [], False, "")
             for theta, values in all_starts
@@ -358,15 +353,11 @@ def _objective_of(fit: Fit) -> float:
 
 def _climb(objective: Objective, fit: Fit, search: Search, iterations: int) -> Fit:
     """Continue a fit for at most so many iterations, and `max_iter` in all."""
-    used, offset = max(len(fit.trace) - 1, 0), objective.offset
+    used = max(len(fit.trace) - 1, 0)
     if fit.converged or used >= search.max_iter:
         return fit
-
-    def report(iteration: int, value: float) -> None:
-        search.say_more(f"  iteration {used + iteration}: log-likelihood {value + offset:.6f}")
-
-    limits = {"max_iter": min(iterations, search.max_iter - used), "tol": search.tol}
-    further = SOLVERS[search.solver](objective, fit.theta, fit.mechanism, **limits, report=report)
+    most = min(iterations, search.max_iter - used)
+    further = SOLVERS[search.solver](objective, fit.theta, fit.mechanism, max_iter=most, tol=search.tol)
     trace = [*fit.trace[:-1], *further.trace]
     used_up = not further.converged and len(trace) > search.max_iter
     reason = f"max_iter={search.max_iter} iterations were used up" if used_up else further.reason
@@ -377,7 +368,7 @@ def _with_mechanism(objective: Objective, fit: Fit, mechanism: Mechanism | None)
     """Add a mechanism to a fit, with the other parameters fixed."""
     if mechanism is None:
         return fit
-    with np.errstate(all="ignore"):
+    with quiet():
         start = starts.mechanism_start(objective, fit.theta, mechanism, {})
         return fit._replace(mechanism=fit_mechanism(objective.untempered(), fit.theta, start)[0], sums=None)
 
@@ -393,17 +384,13 @@ def _closed_form(objective: Objective, model: GaussianScores, labelled: GroupMom
 def _mixture_start(objective: Objective, labelled: GroupMoments, search: Search, perturbed: bool) -> Gaussians:
     engine, rng = objective.engine, search.rng
     model: GaussianScores = objective.model  # type: ignore[assignment]
+    if "means" in search.values:
+        return starts.previous_start(model, engine.frame, search.values)
     if search.kmeans:
-        theta = starts.kmeans_start(engine, model, rng)
-    else:
-        single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
-        theta = starts.labelled_start(single, engine.frame, labelled, rng if perturbed else None)
-        if not model.single and {"weights", "means", model.scales} <= set(search.values):
-            chol = theta.chol[model.owner] if model.structure.by_component else theta.chol
-            theta = Gaussians(theta.log_pi[model.owner], theta.mu[model.owner], chol)
-        elif not model.single:
-            theta = starts.split_start(engine, model, single, theta, rng, search.classes)
-    return starts.user_start(model, engine.frame, theta, search.values)
+        return starts.kmeans_start(engine, model, rng)
+    single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
+    theta = starts.labelled_start(single, engine.frame, labelled, rng if perturbed else None)
+    return theta if model.single else starts.split_start(engine, model, single, theta, rng, search.classes)
 
 
 def _mechanism_starts(

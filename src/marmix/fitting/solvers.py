@@ -1,6 +1,5 @@
 """Code shared by the solvers: the fit that they return, and the fit of the mechanism."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +9,6 @@ from marmix.core.charts import SHAPE_MAX, MechanismChart, maximise
 from marmix.core.likelihood import Sums
 from marmix.core.mechanism import Mechanism
 from marmix.fitting.objective import Objective
-
-Report = Callable[[int, float], None]
 
 # Rows used to scale the mechanism's coordinates.
 _CHART_ROWS = 1000
@@ -30,10 +27,6 @@ class Fit(NamedTuple):
     reason: str
     sums: Sums | None = None  # at the maximum, if the solver computed them
     maxima: tuple[float, ...] = ()  # values of `objective` reached from all starts that were followed to the end
-
-
-def no_report(iteration: int, objective: float) -> None:
-    """Ignore the progress of a preparatory fit."""
 
 
 def per_row(decrease: float, gradient: Array, total: float) -> tuple[float, Array]:

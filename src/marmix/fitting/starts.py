@@ -6,13 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
-from marmix.core.arrays import Array
-from marmix.core.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX
+from marmix.core.arrays import Array, Bools, Ints
 from marmix.core.frames import Frame
 from marmix.core.gaussian import Gaussians, GaussianScores
 from marmix.core.mechanism import Mechanism
@@ -87,12 +85,12 @@ def _sheared(whitener: Array, covariance: Array) -> Array:
     return whitener
 
 
-def empty_axes(frame: Frame, covariance: Array) -> NDArray[np.bool_]:
+def empty_axes(frame: Frame, covariance: Array) -> Bools:
     """Mask of the axes that are zero in all rows: those of features that depend linearly on later ones."""
     return np.asarray(np.sum((frame.whitener @ covariance) * frame.whitener, axis=1) < _EMPTY)
 
 
-def at_floor(theta: Gaussians, empty: NDArray[np.bool_], floor: float) -> Gaussians:
+def at_floor(theta: Gaussians, empty: Bools, floor: float) -> Gaussians:
     """Set the parameters of empty axes to their maximum: mean zero and the smallest residual variance."""
     mu, chol = theta.mu.copy(), theta.chol.copy()
     mu[:, empty] = 0.0
@@ -172,7 +170,7 @@ def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomSta
     return _cluster_moments(model, x, w, renamed[labels])
 
 
-def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: NDArray[np.integer]) -> Gaussians:
+def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: Ints) -> Gaussians:
     components, d = int(sum(model.counts)), len(x)
     weight, mu, covariances = np.zeros(components), np.zeros((components, d)), np.zeros((components, d, d))
     prior = prior_rows(d)
@@ -191,73 +189,26 @@ def _gaussians(model: GaussianScores, log_pi: Array, mu: Array, covariances: Arr
     return Gaussians(log_pi, mu, model.structure.factor(projected, model.floor))
 
 
-def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dict[str, Any]) -> Gaussians:
-    """The user's weights, means and covariances (or scale matrices), in the shapes of the fitted attributes.
-
-    Those not given are taken from `base`.
-    """
-    log_pi, mu, chol = base
-    components, d = mu.shape
-    if "weights" in values:
-        weights = _shaped(values, "weights", (components,))
-        if not (weights > 0).all():
-            raise ValueError("init['weights'] must be positive.")
-        log_pi = np.log(weights / weights.sum())
-    if "means" in values:
-        mu = (_shaped(values, "means", (components, d)) - frame.centre) @ frame.whitener.T
-    if model.scales in values:
-        shape = model.structure.covariances(chol, frame.unwhitener).shape
-        given = _shaped(values, model.scales, shape)
-        if not model.structure.positive(given):
-            raise ValueError(f"init[{model.scales!r}] are not positive definite.")
-        chol = model.structure.factor(model.structure.rebase(given, frame.whitener), model.floor)
-    return Gaussians(log_pi, mu, chol)
-
-
-def dof_start(values: dict[str, Any], classes: int) -> Array:
-    """The user's degrees of freedom of each class, which may be infinite."""
-    dof = np.asarray(values["dof"], dtype=float)
-    if dof.shape not in ((), (classes,)) or not (dof >= 1.0).all():
-        raise ValueError(f"init['dof'] must be numbers from 1 on, one or {classes} of them; got {values['dof']!r}.")
-    return np.broadcast_to(dof, (classes,))
-
-
-def _between(values: dict[str, Any], name: str, upper: float) -> float:
-    value = float(_shaped(values, name, ()))
-    if not 0.0 <= value <= upper:
-        raise ValueError(f"init[{name!r}]={value:g} must lie between 0 and {upper:g}.")
-    return value
-
-
-def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
-    try:
-        array = np.asarray(values[name], dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"init[{name!r}] must be numbers of shape {shape}; got {values[name]!r}.") from None
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"init[{name!r}] must be finite numbers of shape {shape}, as in {name}_; got {array.shape}.")
-    return array
+def previous_start(model: GaussianScores, frame: Frame, values: dict[str, Any]) -> Gaussians:
+    """The weights, means and covariances (or scale matrices) of a fit, in the user's axes."""
+    mu = (values["means"] - frame.centre) @ frame.whitener.T
+    chol = model.structure.factor(model.structure.rebase(values[model.scales], frame.whitener), model.floor)
+    return Gaussians(np.log(values["weights"] / values["weights"].sum()), mu, chol)
 
 
 def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
     """A mechanism with alpha roughly fitted to the uncertainties at `theta`.
 
-    The user's `values` of alpha, delta, shape and share take precedence; the last three only if they are free.
+    Given `values` of alpha, delta, shape and share take precedence; the last three only if they are free.
     """
     if "delta" in values and mechanism.free_label:
-        delta = _shaped(values, "delta", (len(mechanism.label),))
-        if delta[0] != 0.0 or np.abs(delta).max() > LABEL_MAX:
-            raise ValueError(
-                f"init['delta'] must be 0 for the first class, and at most {LABEL_MAX:g} in size for others."
-            )
-        mechanism = replace(mechanism, label=tuple(delta.tolist()))
+        mechanism = replace(mechanism, label=tuple(map(float, values["delta"])))
     if "shape" in values and mechanism.free_shape:
-        mechanism = replace(mechanism, shape=_between(values, "shape", SHAPE_MAX))
+        mechanism = replace(mechanism, shape=float(values["shape"]))
     if "share" in values and mechanism.free_share:
-        mechanism = replace(mechanism, share=_between(values, "share", SHARE_MAX))
-    if "alpha" in values:
-        alpha = _shaped(values, "alpha", (len(mechanism.alpha),))
-        return replace(mechanism, alpha=tuple(alpha.tolist()))
+        mechanism = replace(mechanism, share=float(values["share"]))
+    if len(values.get("alpha", ())) == len(mechanism.alpha):
+        return replace(mechanism, alpha=tuple(map(float, values["alpha"])))
     drivers, labelled, weight = objective.driver_sample(theta, mechanism, _MECHANISM_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     rate = float(w[labelled:].sum() / w.sum())

@@ -1,6 +1,6 @@
 """Statistical inference for a fit: standard errors, intervals, tests, bootstrap, multiple imputation, criteria."""
 
-from marmix.inference.criteria import Criteria, compare, counted_weight
+from marmix.inference.criteria import Criteria, compare
 from marmix.inference.fitted import Fitted
 from marmix.inference.imputation import Imputations, pool
 from marmix.inference.parameters import Parameters, parameters_of, require_parameters

@@ -18,7 +18,7 @@ from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.parameters import mixture_values
 from marmix.inference.simulation import refit, seed_sequence
-from marmix.inference.tables import Table
+from marmix.inference.tables import Shown, Table
 
 Statistic = Callable[[Any], Any]
 
@@ -26,7 +26,7 @@ _MANY, _TOO_MANY = 0.05, 0.5  # shares of failed resamples that give a note, and
 
 
 @dataclass(frozen=True)
-class Bootstrap:
+class Bootstrap(Shown):
     """Estimates of many resamples, with standard errors and intervals.
 
     Parameters
@@ -86,12 +86,6 @@ class Bootstrap:
         """
         tail = check_level(alpha) / 2.0
         return np.quantile(self.estimates, [tail, 1.0 - tail], axis=0, method="weibull").T
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     def summary(self, alpha: float = 0.05) -> Table:
         """A table of the estimates: print it, or use its `as_text`, `as_html` and `frame`."""

@@ -5,10 +5,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX, MechanismChart
 from marmix.core.likelihood import Sums
 from marmix.core.mechanism import Mechanism
@@ -55,7 +54,7 @@ class Coordinates:
         self.n_theta = directions.shape[1]
         self.size = self.basis.shape[1]
 
-    def _limited_mechanism(self, hold_shape: bool) -> NDArray[np.bool_]:
+    def _limited_mechanism(self, hold_shape: bool) -> Bools:
         """Which coordinates of the mechanism are at a limit or held."""
         mechanism = self.mechanism
         if mechanism is None or self.mechanism_chart is None:
@@ -98,13 +97,13 @@ class Coordinates:
         return self.chart.theta(part), None if self.mechanism_chart is None else self.mechanism_chart.mechanism(rest)
 
     @property
-    def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the coordinates, for scipy: of degrees of freedom, free label terms, a free shape and a free share."""
-        bounds: list[tuple[float | None, float | None]] = [(None, None)] * self.size
+    def bounds(self) -> Array:
+        """Bounds (size, 2) of the coordinates: of degrees of freedom, free label terms, a free shape and a free share."""
+        bounds = np.tile([-np.inf, np.inf], (self.size, 1))
         lower, upper = self.chart.lower, self.chart.upper
         for tail in np.flatnonzero(np.isfinite(lower)):
             for column in np.flatnonzero(self.basis[tail]):
-                bounds[column] = float(lower[tail]), float(upper[tail])
+                bounds[column] = lower[tail], upper[tail]
         if self.mechanism_chart is not None:
             for i, row in enumerate(self.basis[self.chart.size :]):
                 columns = np.flatnonzero(row)
@@ -166,10 +165,9 @@ class Coordinates:
     @cached_property
     def _steps(self) -> Array:
         """Steps of differences that stay within the bounds."""
-        room = [min([-a for a in (low,) if a is not None] + [b for b in (high,) if b is not None] + [np.inf])
-                for low, high in self.bounds]  # fmt: skip
+        low, high = self.bounds.T
         steps = np.where(np.arange(self.size) < self.n_theta, _STEP, _STEP_OF_MECHANISM)
-        return np.minimum(steps, np.maximum(0.25 * np.array(room), 1e-9))
+        return np.minimum(steps, np.maximum(0.25 * np.minimum(-low, high), 1e-9))
 
 
 def _differences(function: Callable[[Array], Array], steps: Array, plain: int) -> Array:

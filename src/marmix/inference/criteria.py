@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.core.arrays import Array
 from marmix.core.linear import KernelScores
 from marmix.core.model import FittedModel
 from marmix.inference.tables import Table
@@ -31,8 +30,10 @@ class Criteria(NamedTuple):
     @classmethod
     def of(cls, model: FittedModel) -> "Criteria":
         """The criteria of a fitted model on its training rows."""
-        entropy = np.nan if model.entropy is None else model.entropy
-        return cls(model.loglik, model.n_parameters, counted_weight(model, model.moments.weight), entropy)
+        # a logistic regression without mechanism sees the labelled rows only
+        labelled_only = model.mechanism is None and not model.score_model.joint
+        n = model.total_weight - model.missing_weight * labelled_only
+        return cls(model.loglik, model.n_parameters, n, np.nan if model.entropy is None else model.entropy)
 
     def aic(self) -> float:
         """Akaike's criterion."""
@@ -45,12 +46,6 @@ class Criteria(NamedTuple):
     def icl(self) -> float:
         """The integrated classification likelihood."""
         return self.bic() + 2.0 * self.entropy
-
-
-def counted_weight(model: FittedModel, group_weight: Array) -> float:
-    """Total weight of the rows in the likelihood: the labelled ones only for a logistic regression without mechanism."""
-    labelled_only = model.mechanism is None and not model.score_model.joint
-    return float(group_weight[:-1].sum() if labelled_only else group_weight.sum())
 
 
 def compare(*fits: Any, names: list[str] | None = None, by: str = "bic") -> Table:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, quiet
 from marmix.core.likelihood import ScoreModel
 from marmix.core.links import hazard, hazard_curvature, odds_against
 from marmix.core.measures import Posterior, measure_curvature, posterior
@@ -240,13 +240,6 @@ def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, te
     return gradient, hessian
 
 
-def by_coefficients(rows: RowBlock, model: ScoreModel, gradient: Array) -> Array:
-    """Gradients in (W, kappa), (C p + R, n), from gradients (K + R, n) in (s, kappa)."""
-    classes, n = rows.posterior.tau.shape
-    components = gradient[model.owner] * rows.share
-    return np.vstack([(components[:, None] * rows.phi).reshape(-1, n), gradient[classes:]])
-
-
 def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, complete: bool = True) -> Array:
     """Sums over rows of matrices (K + R, K + R, n), as matrices in (W, kappa).
 
@@ -278,7 +271,7 @@ def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, c
 def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> Curvature:
     """Sums over rows of the gradient, its derivatives, and the outer products of the rows' gradients."""
     model, parts = objective.model, []
-    with np.errstate(all="ignore"):
+    with quiet():
         for rows in rows_of(objective, theta):
             gradient, hessian = row_terms(rows, model, mechanism, objective.tempering)
             weights = gradient[model.owner] * rows.share * rows.weight
@@ -295,34 +288,19 @@ def copies_excess(
 ) -> Array:
     """How much the outer products of copies exceed those of their rows, summed, in (W, kappa).
 
-    A row with shares r of votes is K copies of weight r_k. With their scores g_k the excess of the row is
-
-        sum_k r_k g_k g_k' - (sum_k r_k g_k)(sum_k r_k g_k)' .
-
-    Without a label term they differ in the label alone: this is ``diag(r) - r r'`` in the scores of the classes. X are rows
-    (n, d) in the user's axes, with shares (K, n) and weights.
+    A row with shares r of votes is K copies of weight r_k, whose scores differ in the label alone: the excess of the row is
+    ``diag(r) - r r'`` in the scores of the classes. X are rows (n, d) in the user's axes, with shares (K, n) and weights.
     """
-    model, engine = objective.model, objective.engine
+    model = objective.model
     classes, size = len(shares), len(shares) + size_of_mechanism(mechanism)
     total: Any = 0.0
     for part in slices(len(X), block_rows(2 * model.n_features() + len(model.owner) ** 2)):
-        scores, share, slopes, _ = model.derivatives(theta, engine.frame.enter(X[part]))
-        n, r = scores.shape[1], shares[:, part]
+        scores, share, slopes, _ = model.derivatives(theta, objective.engine.frame.enter(X[part]))
+        n = scores.shape[1]
         share = np.ones((len(model.owner), n)) if share is None else share
-        v = engine.covariates.enter(X[part])
-        rows = RowBlock(slopes, posterior(scores), share, [0] * (classes + 1), weight[part], v)
+        rows = RowBlock(slopes, posterior(scores), share, [0] * (classes + 1), weight[part], None)
         outer = np.zeros((size, size, n))
-        if mechanism is None or not mechanism.label:
-            outer[:classes, :classes] = _spread(r)
-        else:
-            mean = np.zeros((size, n))
-            for k in range(classes):
-                g = -hazard_rows(mechanism, rows, with_curvature=False, of_class=k).gradient
-                g[:classes] *= objective.tempering
-                g[k] += 1.0
-                mean += r[k] * g
-                outer += r[k] * g[:, None] * g[None, :]
-            outer -= mean[:, None] * mean[None, :]
+        outer[:classes, :classes] = _spread(shares[:, part])
         total = total + summed(rows, model, np.empty((0, n)), outer, complete=False)
     return np.asarray(total)
 
@@ -336,7 +314,7 @@ def expected_outer(
     of a missing label without a mechanism; None conditions on the labels that are missing.
     """
     model, parts = objective.model, []
-    with np.errstate(all="ignore"):
+    with quiet():
         for rows in rows_of(objective, theta):
             tau = rows.posterior.tau
             classes, n = tau.shape

@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Bools, Ints
 from marmix.core.frames import Covariates
 from marmix.core.linear import KernelScores
 from marmix.core.mechanism import Mechanism
@@ -51,14 +50,14 @@ class Fitted:
     mechanism: Mechanism | None  # in the axes of its covariates
     covariates: Covariates
     estimator: Any  # with classes 0, 1, ... and unnamed features, for refitting to other rows
-    X: NDArray[Any]
-    z: NDArray[Any]
+    X: AnyArray
+    z: AnyArray
     weight: Array | None
-    kept: NDArray[np.integer[Any]]  # positions of these rows among the user's `n_rows` rows
+    kept: Ints  # positions of these rows among the user's `n_rows` rows
     n_rows: int
-    checked: Callable[[Any], NDArray[Any]]  # validates rows to predict, as the estimator does
+    checked: Callable[[Any], AnyArray]  # validates rows to predict, as the estimator does
     shares: Array | None = None  # (n_rows, K), of the votes of the user's rows; None if each has one label
-    missing: NDArray[np.bool_] | None = None  # whose label was missing when the data came; None if where it is now
+    missing: Bools | None = None  # whose label was missing when the data came; None if where it is now
 
     @property
     def theta(self) -> Any:
@@ -66,7 +65,7 @@ class Fitted:
         return self.model.theta
 
     @property
-    def classes(self) -> NDArray[Any]:
+    def classes(self) -> AnyArray:
         """Names of the classes."""
         return self.model.classes
 
@@ -86,7 +85,7 @@ class Fitted:
         return self.X, self.z, self.weight, self.missing
 
     @property
-    def was_missing(self) -> NDArray[np.bool_]:
+    def was_missing(self) -> Bools:
         """Whose label was missing when the data came."""
         return self.z < 0 if self.missing is None else self.missing
 
@@ -101,7 +100,7 @@ class Fitted:
         return self.shares is not None and len(self.distinct[0]) < len(self.kept)
 
     @cached_property
-    def distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def distinct(self) -> tuple[Ints, Ints]:
         """The first copy of each row, and for every copy the index of its row among these."""
         _, first, row = np.unique(self.kept, return_index=True, return_inverse=True)
         return first, row
@@ -117,6 +116,8 @@ class Fitted:
         excess = None
         if self.copied:
             assert self.shares is not None
+            if self.mechanism is not None:
+                self.mechanism.require_no_label_term("inference from votes")
             first, row = self.distinct
             shares = self.shares[self.kept[first]]
             divided = np.flatnonzero(shares.max(axis=1) < 1.0)

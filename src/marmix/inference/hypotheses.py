@@ -20,18 +20,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array
 from marmix.core.charts import LABEL_MAX
 from marmix.core.mechanism import Mechanism
 from marmix.inference.curvature import curvature, expected_outer
 from marmix.inference.fitted import Fitted
-from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
+from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import number, p_sign
 
-_MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
+_IGNORED = {"link": None, "shape": None, "mcar_share": False, "mechanism_features": None}  # settings without mechanism
 _BETTER = 1e-3  # a gain in log-likelihood that means another maximum, not rounding
 _RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
 
@@ -116,7 +115,6 @@ def _simulated(
     n_resamples: int,
     n_jobs: int | None,
     random_state: Any,
-    report: Callable[[float], object] | None,
 ) -> Array:
     """Statistics simulated under the hypothesis by `draw`, without those of samples that could not be fitted."""
 
@@ -126,12 +124,9 @@ def _simulated(
         except ValueError:  # LinAlgError is one
             return np.nan
 
-    seeds, values = seed_sequence(random_state).spawn(n_resamples), []
-    for value in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(statistic)(seed) for seed in seeds):
-        values.append(value)
-        if report is not None:
-            report(len(values) / n_resamples)
-    simulated = np.array(values)[~np.isnan(values)]
+    seeds = seed_sequence(random_state).spawn(n_resamples)
+    simulated = np.array(Parallel(n_jobs=n_jobs)(delayed(statistic)(seed) for seed in seeds))
+    simulated = simulated[~np.isnan(simulated)]
     if 2 * len(simulated) < n_resamples:
         raise ValueError(
             f"{n_resamples - len(simulated)} of {n_resamples} simulated samples could not be fitted (often: a class without "
@@ -161,13 +156,12 @@ def informative(
     n_resamples: int = 199,
     n_jobs: int | None = None,
     random_state: Any = None,
-    report: Callable[[float], object] | None = None,
 ) -> HypothesisTest:
     """Likelihood-ratio test of alpha_1 = 0, that missingness does not depend on the uncertainty."""
     mechanism = fitted.require_mechanism("this test")
     mechanism.require_no_label_term("the test of informative missingness")
     fitted.require_likelihood("the likelihood ratio")
-    settings = {key: fitted.estimator.get_params()[key] for key in _MECHANISM_SETTINGS}
+    settings = {key: fitted.estimator.get_params()[key] for key in _IGNORED}
     rows = fitted.rows
     null = _without_uncertainty(fitted, fitted.estimator, *rows)
     full = max(fitted.loglik, float(refit(null.estimator, *rows, **settings).loglik_))
@@ -189,7 +183,7 @@ def informative(
             raise ValueError(
                 "a parametric bootstrap draws rows with one label each, without votes or weights: pass bootstrap=False."
             )
-        simulated = _simulated(draw, n_resamples, n_jobs, random_state, report)
+        simulated = _simulated(draw, n_resamples, n_jobs, random_state)
         p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
         reference = f"parametric bootstrap, {len(simulated)} samples"
     what = "labels go missing according to how uncertain the classifier is of a row"
@@ -212,14 +206,14 @@ class _Null(NamedTuple):
 
     estimator: Any
     loglik: float
-    q: Callable[[NDArray[Any]], Any]  # probability of a missing label given the features
+    q: Callable[[AnyArray], Any]  # probability of a missing label given the features
 
 
 def _without_uncertainty(
-    fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None = None, missing: Any = None
+    fitted: Fitted, warm: Any, X: AnyArray, z: AnyArray, weight: Array | None = None, missing: Any = None
 ) -> _Null:
     """Fit the null model, from `warm` and from scratch, as it too may have several maxima."""
-    fits = [refit(warm, X, z, weight, warm=warm_start, **with_link(None)) for warm_start in (True, False)]
+    fits = [refit(warm, X, z, weight, warm=warm_start, **_IGNORED) for warm_start in (True, False)]
     best = max(fits, key=lambda estimator: float(estimator.loglik_))
     mechanism, w = fitted.require_mechanism("this test"), np.ones(len(z)) if weight is None else weight
     missing = z < 0 if missing is None else missing
@@ -314,15 +308,6 @@ def completely_at_random(fitted: Fitted) -> HypothesisTest:
 # The contrast with the fit that ignores the mechanism.
 
 
-def _quadratic_form(vector: Array, covariance: Array, least: float) -> tuple[float, int, float]:
-    """``v' C^+ v``, the rank of C (eigenvalues above `least`), and the chi-square p-value (1 if the rank is 0)."""
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > least
-    along = (vectors.T @ vector)[kept]
-    statistic, df = float(np.sum(along**2 / values[kept])), int(kept.sum())
-    return statistic, df, float(chi2.sf(statistic, df)) if df else 1.0
-
-
 def hausman(fitted: Fitted) -> HypothesisTest:
     """Hausman's test that the full fit agrees with the one that ignores the mechanism."""
     fitted.require_mechanism("this test").require_no_label_term("the contrast with the fit that ignores the mechanism")
@@ -339,8 +324,11 @@ def hausman(fitted: Fitted) -> HypothesisTest:
     # in units of the ignorable information: shares of it that the mechanism adds, between 0 and 1
     white = vectors[:, kept] / np.sqrt(values[kept])
     added = np.eye(int(kept.sum())) - root.T @ V @ root
-    largest = float(np.linalg.eigvalsh(added)[-1]) if len(added) else 0.0
-    statistic, df, p_value = _quadratic_form(white.T @ score, added, max(_RANK * largest, 1e-8))
+    shares, directions = np.linalg.eigh(added)
+    counted = shares > max(_RANK * shares.max(initial=0.0), 1e-8)
+    along = (directions.T @ (white.T @ score))[counted]
+    statistic, df = float(np.sum(along**2 / shares[counted])), int(counted.sum())
+    p_value = float(chi2.sf(statistic, df)) if df else 1.0
     other = "the fit that ignores the mechanism" if objective.model.joint else "the fit to the labelled rows alone"
     sentence = f"The fit with the mechanism and {other} agree within chance."
     if p_value < 0.1:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet
 from marmix.core.labels import most_voted
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
@@ -17,13 +17,13 @@ from marmix.evaluation.prior import tilted
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
-from marmix.inference.tables import Table, p_text
+from marmix.inference.tables import Shown, Table, p_text
 
 LARGEST_DELTA = 50.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Imputations(Sequence[NDArray[Any]]):
+class Imputations(Sequence[AnyArray]):
     """Several completed sets of labels: given labels unchanged, missing ones drawn.
 
     Rows with votes have the most voted class, of tied classes the most probable one, in every set.
@@ -63,10 +63,10 @@ class Imputations(Sequence[NDArray[Any]]):
     [3.25]
     """
 
-    labels: NDArray[Any]
+    labels: AnyArray
     proba: Array
-    imputed: NDArray[np.bool_]
-    rows: NDArray[np.integer[Any]] | None = None
+    imputed: Bools
+    rows: Ints | None = None
     notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Imputations(Sequence[NDArray[Any]]):
 
     def pool(
         self,
-        function: Callable[[NDArray[Any]], tuple[ArrayLike, ArrayLike]],
+        function: Callable[[AnyArray], tuple[ArrayLike, ArrayLike]],
         dfcom: float | None = None,
         names: Sequence[str] | None = None,
     ) -> "Pooled":
@@ -149,7 +149,7 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
     size = coordinates.size if fitted.model.has_label_term else coordinates.n_theta
-    low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in coordinates.bounds]).T
+    low, high = coordinates.bounds.T
     values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     X = fitted.X[fitted.z < 0]
@@ -163,11 +163,11 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     return draw, bool(undetermined or coordinates.chart.n_free > coordinates.n_theta)
 
 
-def deltas_of(delta: Mapping[Any, float], classes: NDArray[Any]) -> Array:
+def deltas_of(delta: Mapping[Any, float], classes: AnyArray) -> Array:
     """delta of every class, (K,), from a mapping; zero for classes that it does not name."""
     names = classes.tolist()
     if unknown := [name for name in delta if name not in names]:
-        raise ValueError(f"delta names {unknown[0]!r}, which is not one of the classes {names}.")
+        raise ValueError(f"delta names the class {unknown[0]!r}, but the classes are {names}.")
     values = np.array([float(delta.get(name, 0.0)) for name in names])
     if not (np.abs(values) <= LARGEST_DELTA).all():
         raise ValueError(
@@ -176,12 +176,12 @@ def deltas_of(delta: Mapping[Any, float], classes: NDArray[Any]) -> Array:
     return values
 
 
-def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDArray[Any]) -> Array:
+def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: AnyArray) -> Array:
     """Class probabilities (n, K) of unlabelled rows at these parameters."""
     model, frame = fitted.objective.model, fitted.objective.engine.frame
     size = block_rows(model.n_features())
     out = np.empty((len(X), len(fitted.classes)))
-    with np.errstate(all="ignore"):
+    with quiet():
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
             p = posterior(model.scores(theta, frame.enter(X[rows])))
@@ -254,7 +254,7 @@ def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Se
 
 
 @dataclass(frozen=True)
-class Pooled:
+class Pooled(Shown):
     r"""The pooled results of m analyses, by Rubin's rules; arrays have an entry for each of the p estimates.
 
     With the mean U of the variances within imputations and the variance B of the estimates between them,
@@ -352,12 +352,6 @@ class Pooled:
         """Intervals of level 1 - alpha, (p, 2)."""
         half = student.isf(check_level(alpha) / 2.0, self.df) * self.bse
         return np.column_stack([self.params - half, self.params + half])
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     def summary(self, alpha: float = 0.05) -> Table:
         """A table of the estimates: print it, or use its `as_text`, `as_html` and `frame`."""

@@ -8,16 +8,13 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
-from marmix.core.arrays import Array
-from marmix.core.links import hazard, odds_against
-from marmix.core.measures import posterior
+from marmix.core.arrays import AnyArray, Array, Bools, Ints, quiet
+from marmix.core.links import hazard
 from marmix.core.mechanism import Mechanism
 from marmix.engines import block_rows
-from marmix.inference.curvature import RowBlock, hazard_rows
 from marmix.inference.fitted import Fitted
 
 
@@ -86,12 +83,12 @@ class ImputedLabels(NamedTuple):
     (375, 0.9)
     """
 
-    row: NDArray[np.integer[Any]]
-    label: NDArray[Any]
+    row: Ints
+    label: AnyArray
     probability: Array
     lower: Array
     upper: Array
-    settled: NDArray[np.bool_]
+    settled: Bools
 
 
 def check_level(alpha: float) -> float:
@@ -108,12 +105,8 @@ def check_count(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def _score_rows(fitted: Fitted, X: NDArray[Any], unlabelled: bool = False) -> Iterator[tuple[slice, Array, Array]]:
-    """Blocks of rows: their slice, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates.
-
-    `unlabelled` is for a fit with a label term: scores of rows known to be unlabelled, which add ``log q_k``, and their
-    derivatives in all coordinates.
-    """
+def _score_rows(fitted: Fitted, X: AnyArray) -> Iterator[tuple[slice, Array, Array]]:
+    """Blocks of rows: their slice, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates."""
     model, size = fitted.objective.model, fitted.coordinates.n_theta
     classes = len(fitted.classes)
     step = block_rows(classes * size)
@@ -126,20 +119,6 @@ def _score_rows(fitted: Fitted, X: NDArray[Any], unlabelled: bool = False) -> It
             by_component = phi if phi.ndim == 2 else phi[c]
             slope = fitted.information.pull[:size, c * p : (c + 1) * p] @ by_component
             slopes[k] += slope if share is None else share[c] * slope
-        if unlabelled:
-            mechanism, n = fitted.require_mechanism("a label term"), phi.shape[1]
-            share = np.ones((len(model.owner), n)) if share is None else share
-            covariates = fitted.covariates.enter(X[part])
-            rows = RowBlock(phi, posterior(scores), share, [0] * (classes + 1), np.ones(n), covariates)
-            by_scores, full = slopes, np.zeros((classes, fitted.coordinates.size, n))
-            full[:, :size] = slopes
-            scores = mechanism.unlabelled(rows.posterior, covariates).scores
-            for k in range(classes):
-                h = hazard_rows(mechanism, rows, with_curvature=False, of_class=k)
-                by_log_q = odds_against(h.n) * h.gradient
-                full[k, :size] += np.einsum("ln,lpn->pn", by_log_q[:classes], by_scores)
-                full[k, size:] += fitted.information.pull[size:, -len(by_log_q[classes:]) :] @ by_log_q[classes:]
-            slopes = full
         yield part, scores, slopes
 
 
@@ -152,20 +131,18 @@ def _errors(slopes: Array, covariance: Array, blind: Array) -> Array:
     return errors
 
 
-def _theta_covariance(fitted: Fitted, kind: str, all_coordinates: bool = False) -> tuple[Array, Array]:
-    """The covariance of theta's coordinates (or of all), and the directions that the data do not determine."""
-    size = fitted.coordinates.size if all_coordinates else fitted.coordinates.n_theta
+def _theta_covariance(fitted: Fitted, kind: str) -> tuple[Array, Array]:
+    """The covariance of theta's coordinates, and the directions that the data do not determine."""
+    size = fitted.coordinates.n_theta
     covariance, blind = fitted.information.covariance(kind)
     return covariance[:size, :size], blind[:size]
 
 
-def proba_interval(
-    fitted: Fitted, X: NDArray[Any], kind: str, alpha: float, unlabelled: bool = False
-) -> tuple[Array, Array]:
-    """Limits (n, K) of the posterior probabilities, or of those of rows known to be unlabelled."""
-    covariance, z = _theta_covariance(fitted, kind, unlabelled), float(norm.isf(alpha / 2.0))
+def proba_interval(fitted: Fitted, X: AnyArray, kind: str, alpha: float) -> tuple[Array, Array]:
+    """Limits (n, K) of the posterior probabilities."""
+    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
     lower, upper = (np.empty((len(X), len(fitted.classes))) for _ in range(2))
-    for part, scores, slopes in _score_rows(fitted, X, unlabelled):
+    for part, scores, slopes in _score_rows(fitted, X):
         for k in range(len(scores)):
             rest = np.delete(scores, k, axis=0)
             level = logsumexp(rest, axis=0)
@@ -176,13 +153,11 @@ def proba_interval(
     return lower, upper
 
 
-def credible_labels(
-    fitted: Fitted, X: NDArray[Any], kind: str, alpha: float, unlabelled: bool = False
-) -> NDArray[np.bool_]:
+def credible_labels(fitted: Fitted, X: AnyArray, kind: str, alpha: float) -> Bools:
     """Which classes (n, K) may be the most probable one, at level 1 - alpha for each pair of classes."""
-    covariance, z = _theta_covariance(fitted, kind, unlabelled), float(norm.isf(alpha / 2.0))
+    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
     out = np.ones((len(X), len(fitted.classes)), dtype=bool)
-    for part, scores, slopes in _score_rows(fitted, X, unlabelled):
+    for part, scores, slopes in _score_rows(fitted, X):
         best, columns = scores.argmax(axis=0), np.arange(scores.shape[1])
         leading = slopes[best, :, columns].T
         for k in range(len(scores)):
@@ -193,40 +168,35 @@ def credible_labels(
 
 def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
     """Imputed labels of the unlabelled rows."""
+    if fitted.mechanism is not None:
+        fitted.mechanism.require_no_label_term("imputed_labels")
     rows = np.flatnonzero(fitted.z < 0)
     if not len(rows):
         none = np.empty(0)
         return ImputedLabels(fitted.kept[rows], fitted.classes[:0], none, none, none, np.empty(0, dtype=bool))
     X = fitted.X[rows]
-    label_term = fitted.model.has_label_term
-    lower, upper = proba_interval(fitted, X, kind, alpha, label_term)
-    proba = fitted.model.unlabelled_posterior(X).tau.T if label_term else fitted.estimator.predict_proba(X)
+    lower, upper = proba_interval(fitted, X, kind, alpha)
+    proba = fitted.estimator.predict_proba(X)
     label = proba.argmax(axis=1)
-    settled = credible_labels(fitted, X, kind, alpha, label_term).sum(axis=1) == 1
+    settled = credible_labels(fitted, X, kind, alpha).sum(axis=1) == 1
     at = np.arange(len(rows)), label
     return ImputedLabels(fitted.kept[rows], fitted.classes[label], proba[at], lower[at], upper[at], settled)
 
 
-def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points: int = 100) -> Curve:
-    """q against the uncertainty, covariates at their means; with a label term, the mean over the shares of the classes."""
+def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float) -> Curve:
+    """q against the uncertainty, covariates at their means."""
     mechanism = fitted.require_mechanism("the missingness curve")
+    mechanism.require_no_label_term("the missingness curve")
     if u is None:
         observed = fitted.estimator.uncertainty(fitted.X)
-        u = np.linspace(observed.min(), observed.max(), n_points)
+        u = np.linspace(observed.min(), observed.max(), 100)
     grid = np.atleast_1d(np.asarray(u, dtype=float))
-    if grid.ndim != 1:
-        raise ValueError(f"u must be a number or a list of numbers; got shape {grid.shape}.")
     drivers = np.zeros((len(mechanism.alpha) - 1, len(grid)))
     drivers[0] = grid
-    if mechanism.label:
-        shares = fitted.row_weights @ fitted.estimator.predict_proba(fitted.X) / fitted.row_weights.sum()
-        drivers = np.vstack([drivers, np.repeat(np.log(shares)[:, None], len(grid), axis=1)])
 
     def log_hazard(theta: Any, mechanism: Mechanism | None) -> Array:
         assert mechanism is not None
-        with np.errstate(all="ignore"):
-            if mechanism.label:
-                return np.log(-np.log1p(-mechanism.missing_proba_of(drivers)))
+        with quiet():
             return np.log(hazard(mechanism.eta(drivers), mechanism.shape).n + mechanism.extra)
 
     level = log_hazard(fitted.theta, fitted.mechanism)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, quiet
 from marmix.core.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
 from marmix.core.links import eta_at, hazard, stretch
 from marmix.core.mechanism import Mechanism
@@ -176,7 +176,7 @@ class _Surface:
     def evaluate(self, y: Array, displacement: float) -> tuple[float, Array]:
         """Log-likelihood and its gradient in y, in one pass over the rows."""
         vector, place = self.at(y, displacement)
-        with np.errstate(all="ignore"):
+        with quiet():
             theta, _ = self.coordinates.at(vector)
             sums = self.objective.sums(theta, self.chart.mechanism_at(place))
             by_theta = self.coordinates.gradient(vector, theta, sums)

@@ -5,10 +5,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Bools
 from marmix.core.linear import LinearScores
 from marmix.core.workers import one_thread
 from marmix.fitting.restarts import runs_off
@@ -20,14 +19,14 @@ from marmix.inference.imputation import Imputations
 from marmix.inference.intervals import Curve, ImputedLabels, check_count, check_level
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.profile import Profile
-from marmix.inference.tables import Table, listed, number, p_text
+from marmix.inference.tables import Shown, Table, listed, number, p_text
 
 # Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
 # _NOISE / sqrt(n) for the worst of some ten parameters.
 _DISAGREE, _NOISE = 0.25, 8.0
 
 
-class Inference:
+class Inference(Shown):
     r"""Standard errors, intervals and tests of a fit; made by the `inference` method of a fitted estimator.
 
     With the observed information A and the sum B of the outer products of the scores of the rows, the covariance of the
@@ -134,15 +133,13 @@ class Inference:
         covariance[held], covariance[:, held] = np.nan, np.nan
         return covariance
 
-    def conf_int(self, alpha: float = 0.05, cov_type: str | None = None) -> Array:
+    def conf_int(self, alpha: float = 0.05) -> Array:
         """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones for slopes and shape.
 
         Parameters
         ----------
         alpha : float, default=0.05
             One minus the confidence level.
-        cov_type : {"sandwich", "observed", "expected"} or None, default=None
-            Another type of covariance than that of this object.
 
         Returns
         -------
@@ -150,7 +147,7 @@ class Inference:
             Lower and upper limits.
         """
         z, values = float(norm.isf(check_level(alpha) / 2.0)), self.params
-        errors = self.bse if cov_type is None else np.sqrt(np.diag(self.cov_params(cov_type)))
+        errors = self.bse
         limits = np.full((len(values), 2), np.nan)
         for i, kind in enumerate(self.fitted.parameters.kinds):
             to, back, slope = SCALES.get(kind, PLAIN)
@@ -187,12 +184,6 @@ class Inference:
         ]
         columns = ["coef", "std err", "z", "P>|z|", f"[{100 * alpha / 2:g}%", f"{100 - 100 * alpha / 2:g}%]"]
         return Table("Parameters of the fit", columns, self.param_names, rows, facts, self.notes)
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     @cached_property
     def notes(self) -> list[str]:
@@ -263,7 +254,7 @@ class Inference:
         """
         return intervals.proba_interval(self.fitted, self.fitted.checked(X), self.cov_type, check_level(alpha))
 
-    def credible_labels(self, X: Any, alpha: float = 0.05) -> NDArray[np.bool_]:
+    def credible_labels(self, X: Any, alpha: float = 0.05) -> Bools:
         """Which classes may be the most probable one of a row, given the uncertainty of the fit.
 
         Parameters
@@ -342,7 +333,6 @@ class Inference:
         n_resamples: int = 199,
         n_jobs: int | None = None,
         random_state: Any = None,
-        report: Callable[[float], object] | None = None,
     ) -> HypothesisTest:
         """Is the missingness informative? Likelihood ratio of alpha_1 = 0 against the fit.
 
@@ -358,8 +348,6 @@ class Inference:
             Processes for these samples, as in joblib.
         random_state : int, Generator, RandomState or None, default=None
             For these samples.
-        report : callable or None, default=None
-            Called after each simulated sample with the share of samples that are done.
 
         Returns
         -------
@@ -367,7 +355,7 @@ class Inference:
             Print it for the result in words.
         """
         check_count("n_resamples", n_resamples, 19)  # for p-values down to 0.05
-        return hypotheses.informative(self.fitted, bootstrap, n_resamples, n_jobs, random_state, report)
+        return hypotheses.informative(self.fitted, bootstrap, n_resamples, n_jobs, random_state)
 
     def test_mechanism(self) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).

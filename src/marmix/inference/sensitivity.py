@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Ints
 from marmix.evaluation.prior import TINY
 from marmix.inference.imputation import LARGEST_DELTA
 from marmix.inference.tables import Table
@@ -34,7 +34,6 @@ TIPPING = {
     "share": "the share of {name} leaves its present 95 % interval",
     "flips": "more than 5 % of the imputed labels change",
     "largest": "another class becomes the largest",
-    "threshold": "the share of {name} crosses {threshold:.0%}",
 }
 
 
@@ -76,9 +75,7 @@ class Sensitivity:
     tipping : dict of (float or None, float or None)
         Tipping points: the nearest delta below and above 0 at which a conclusion changes; None if it does not within the sweep.
         "share": the share of the varied class leaves its 95 % interval at delta = 0; "flips": more than 5 % of the imputed labels
-        change; "largest": another class becomes the largest; "threshold": the share of the varied class crosses `threshold`.
-    threshold : float or None
-        A share of the varied class that matters to you.
+        change; "largest": another class becomes the largest.
     notes : list of str
         What the intervals do not include.
 
@@ -102,7 +99,7 @@ class Sensitivity:
     array([0.28, 0.32, 0.35])
     """
 
-    classes: NDArray[Any]
+    classes: AnyArray
     varied: Any
     delta: Array
     method: str
@@ -115,7 +112,6 @@ class Sensitivity:
     n_rows: float
     n_unlabelled: float
     tipping: dict[str, tuple[float | None, float | None]]
-    threshold: float | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -146,7 +142,7 @@ class Sensitivity:
         """The tipping points, a sentence each."""
         name, sentences = repr(str(self.varied)), []
         for key, sides in self.tipping.items():
-            what = TIPPING[key].format(name=name, threshold=self.threshold or 0.0)
+            what = TIPPING[key].format(name=name)
             reached = [times(np.exp(side)) for side in sides if side is not None]
             when = f"if {name} is {' or '.join(reached)} as likely to lose its label"
             if not reached:
@@ -231,7 +227,7 @@ def rarest(proba: Array, given: Array) -> int:
     return int((given + proba.sum(axis=0)).argmin())
 
 
-def class_place(label: Any, classes: NDArray[Any]) -> int:
+def class_place(label: Any, classes: AnyArray) -> int:
     """The position of a class."""
     names = classes.tolist()
     if label not in names:
@@ -245,7 +241,7 @@ def pattern_mixture(proba: Array, k: int, delta: Array) -> Array:
     return np.array([log_softmax(log_p + value * (np.arange(proba.shape[1]) == k), axis=1) for value in delta])
 
 
-def calibration_draws(held_out: Array, z: NDArray[np.integer[Any]], proba: Array) -> Draw:
+def calibration_draws(held_out: Array, z: Ints, proba: Array) -> Draw:
     """Draws of probabilities (n, K) with the uncertainty of their calibration alone.
 
     Held-out probabilities of labelled rows (classes z) are recalibrated, ``softmax(e^a log p + b)``, by one Newton step from
@@ -276,9 +272,9 @@ class Sweep(NamedTuple):
     given: Array  # (K,), total weight of the labelled rows of each class
     k: int  # the class that is varied
     delta: Array  # (D,), ascending, with 0 among them
-    classes: NDArray[Any]
+    classes: AnyArray
     weight: Array  # (n,), of the unlabelled rows
-    imputed: NDArray[np.integer[Any]]  # (n,), codes of the labels imputed at delta = 0
+    imputed: Ints  # (n,), codes of the labels imputed at delta = 0
 
     @property
     def zero(self) -> int:
@@ -334,7 +330,6 @@ def sensitivity(
     draws: Sequence[Draw] | None = None,
     n_draws: int = 200,
     random_state: int = 0,
-    threshold: float | None = None,
 ) -> Sensitivity:
     """The analysis of a sweep.
 
@@ -347,12 +342,8 @@ def sensitivity(
     draws : list of callables or None
         The same at every delta, for the intervals of shares and errors. Changed labels are counted between shifted draws.
     n_draws, random_state : int
-    threshold : float or None
-        A share of the varied class whose crossing is a tipping point.
     """
     k, zero, classes = sweep.k, sweep.zero, sweep.classes
-    if threshold is not None and not 0.0 < threshold < 1.0:
-        raise ValueError(f"threshold={threshold!r} is a share of class {classes[k]!r}: it must lie between 0 and 1.")
     if n_draws < 1:
         raise ValueError(f"n_draws={n_draws!r} must be at least 1.")
     shares, error, flips = map(np.array, zip(*(sweep.quantities(np.exp(p)) for p in sweep.log_proba), strict=True))
@@ -363,9 +354,6 @@ def sensitivity(
         "flips": lambda q: q[2] > _FLIPPED * unlabelled,
         "largest": lambda q: int(q[0].argmax()) != largest,
     }
-    if threshold is not None:
-        above = shares[zero, k] >= threshold
-        crossed["threshold"] = lambda q: (q[0][k] >= threshold) != above
     return Sensitivity(
         classes=classes,
         varied=classes.tolist()[k],
@@ -380,7 +368,6 @@ def sensitivity(
         n_rows=float(sweep.given.sum()) + unlabelled,
         n_unlabelled=unlabelled,
         tipping=_tipping(sweep.at, crossed, float(sweep.delta[0]), float(sweep.delta[-1])),
-        threshold=threshold,
     )
 
 

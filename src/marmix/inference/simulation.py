@@ -5,11 +5,10 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Ints
 from marmix.core.model import FittedModel
 from marmix.core.student import StudentScores
 
@@ -26,33 +25,26 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1, size=4).tolist())
 
 
-def draw_labels(proba: Array, rng: np.random.Generator) -> NDArray[np.integer[Any]]:
+def draw_labels(proba: Array, rng: np.random.Generator) -> Ints:
     """A class for every row of probabilities (n, K)."""
     steps = np.cumsum(proba, axis=1)
     return (rng.uniform(size=len(proba))[:, None] * steps[:, -1:] > steps[:, :-1]).sum(axis=1)
 
 
-def simulate(
-    estimator: Any, X: NDArray[Any], rng: np.random.Generator, missing: Array | float | None = None
-) -> tuple[Array, NDArray[np.integer[Any]]]:
-    """As many rows as X has, drawn from a fitted estimator; labels 0, 1, ..., -1 where missing.
+def simulate(estimator: Any, X: AnyArray, rng: np.random.Generator, missing: Array | float) -> tuple[Array, Ints]:
+    """As many rows as X has, drawn from a fitted estimator; labels 0, 1, ..., -1 with probability `missing`.
 
-    A logistic regression does not model the features: its rows are X. `missing` replaces the mechanism's probabilities
-    of a missing label.
+    A logistic regression does not model the features: its rows are X.
     """
     rows = np.asarray(X, dtype=float)
     if estimator.model_.score_model.joint:
         rows, z = _mixture_rows(estimator.model_, len(rows), rng)
     else:
         z = draw_labels(estimator.predict_proba(rows), rng)
-    if missing is None:
-        missing = estimator.missing_proba(rows)
-        if estimator.model_.has_label_term:
-            missing = estimator.model_.missing_proba_by_class(rows)[z, np.arange(len(rows))]
     return rows, np.where(rng.uniform(size=len(rows)) < missing, -1, z)
 
 
-def _mixture_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.integer[Any]]]:
+def _mixture_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tuple[Array, Ints]:
     """Features of n rows of a mixture, and their classes."""
     theta, scores, frame = model.theta, model.score_model, model.frame
     components, d = theta.mu.shape
@@ -69,8 +61,8 @@ def _mixture_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tuple
 
 def refit(
     estimator: Any,
-    X: NDArray[Any],
-    z: NDArray[Any],
+    X: AnyArray,
+    z: AnyArray,
     weight: Array | None = None,
     missing: Any = None,
     *,
@@ -88,9 +80,3 @@ def refit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return copied.fit(X, z, weight, missing)
-
-
-def with_link(link: str | None) -> dict[str, Any]:
-    """Settings that change the link and drop the settings it would contradict."""
-    settings: dict[str, Any] = {"link": link, "shape": None}
-    return settings if link is not None else settings | {"mcar_share": False, "mechanism_features": None}

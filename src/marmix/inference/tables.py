@@ -103,10 +103,8 @@ class Table:
 
     def frame(self) -> Any:
         """The table as a pandas DataFrame (install pandas for this)."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("a DataFrame needs pandas: pip install pandas, or use as_text() or as_html().") from None
+        import pandas as pd
+
         return pd.DataFrame(self.rows, index=self.index, columns=self.columns)
 
     def __str__(self) -> str:
@@ -114,6 +112,20 @@ class Table:
 
     def _repr_html_(self) -> str:
         return self.as_html()
+
+
+class Shown:
+    """Mixin of results that are shown as their `summary`: as text, and as HTML in notebooks."""
+
+    def summary(self) -> Table:
+        """The result as a table."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
 
 
 def written(value: Any, decimals: int | None = None) -> str:

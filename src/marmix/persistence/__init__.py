@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from marmix.core.arrays import quiet
 from marmix.outputs import one_file
 from marmix.persistence.checks import ContainerError
 from marmix.persistence.format import FORMAT_VERSION, read, write
@@ -147,7 +148,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """The model in a file, and its description."""
-    with open(path, "rb") as file, np.errstate(all="ignore"):
+    with open(path, "rb") as file, quiet():
         try:
             header = read(file)
             model = estimator_of(header["model"])

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from marmix.core.arrays import AnyArray
 
 Check = Callable[[Any, dict[str, int]], Any]
 
@@ -104,7 +105,7 @@ def array(kind: str, *shapes: str) -> Check:
     Each letter of a shape is a length, which is the same wherever the letter occurs in a model.
     """
 
-    def check(value: Any, sizes: dict[str, int]) -> NDArray[Any]:
+    def check(value: Any, sizes: dict[str, int]) -> AnyArray:
         if not isinstance(value, np.ndarray) or value.dtype.kind != kind or not np.isfinite(value).all():
             raise ValueError("not an array of finite numbers of its type")
         for shape in shapes:
@@ -135,7 +136,7 @@ def length(letter: str) -> Check:
     return check
 
 
-def labels(value: Any, sizes: dict[str, int]) -> NDArray[Any]:
+def labels(value: Any, sizes: dict[str, int]) -> AnyArray:
     """An array of K different classes, all of them text or all numbers; rows have G = K + 1 groups with the unlabelled ones."""
     items = value.tolist() if isinstance(value, np.ndarray) else []
     alike = all(isinstance(item, str) for item in items) or all(isinstance(item, int | float) for item in items)
@@ -145,7 +146,7 @@ def labels(value: Any, sizes: dict[str, int]) -> NDArray[Any]:
     return np.asarray(value)
 
 
-def names(value: Any, sizes: dict[str, int]) -> NDArray[Any]:
+def names(value: Any, sizes: dict[str, int]) -> AnyArray:
     """An array with the names of the d features."""
     if value.shape != (sizes["d"],) or not all(isinstance(name, str) for name in value):
         raise ValueError(f"not an array of {sizes['d']} names")

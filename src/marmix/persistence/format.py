@@ -20,8 +20,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from marmix.core.arrays import AnyArray
 from marmix.persistence.checks import ContainerError
 
 FORMAT_VERSION = (
@@ -116,7 +116,7 @@ def encoded(value: Any, name: str, arrays: dict[str, bytes]) -> Any:
     )
 
 
-def decoded(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+def decoded(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
     """Return the value that JSON stands for; `scalar` and `tuple` are of versions 1 and 2."""
     if isinstance(value, list):
         return [decoded(item, arrays) for item in value]

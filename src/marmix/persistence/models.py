@@ -379,7 +379,7 @@ def _probe(model: FittedModel) -> None:
     """Raise an exception if the model gives no probabilities at the means of its classes, or its notes no sentences."""
     rows = model.moments.mean[:-1]
     proba = model.posterior(rows).tau
-    missing = model.missing_proba_by_class(rows) if model.mechanism is not None else 0.0 * proba
+    missing = 0.0 if model.mechanism is None else model.missing_proba(rows)
     sound = len(proba) == len(model.classes) and np.isfinite(proba).all() and np.isfinite(missing).all()
     if not sound or len(model.sentences) != len(model.notes):
         raise ContainerError("its parameters give no probabilities: they are damaged or made up.")

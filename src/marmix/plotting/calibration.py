@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Ints
 from marmix.plotting.drawing import GREY, rates
 from marmix.plotting.predictions import CURVES_TOGETHER, PLAIN, ClassCurvesDisplay, Predictions
 from marmix.plotting.rates import even_bins, wilson
@@ -37,7 +36,7 @@ class CalibrationCurve(NamedTuple):
     upper: Array
     plain_predicted: Array
     plain_observed: Array
-    n: NDArray[np.integer]
+    n: Ints
 
 
 class CalibrationDisplay(ClassCurvesDisplay):

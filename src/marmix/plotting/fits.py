@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, select_rows, to_host_or_refuse
+from marmix.core.arrays import AnyArray, Array, Ints, select_rows, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, most_voted, number_labels, vote_shares
 from marmix.estimators.base import MARClassifier
@@ -31,20 +30,15 @@ def transformed(estimator: Any, X: Any) -> Any:
 def single_model(estimator: Any, display: str) -> Any:
     """The fitted mixture or logistic regression; other estimators are refused in the name of `display`."""
     model = last_step(estimator)
-    if isinstance(model, MARClassifierCV):
-        raise ValueError(
-            f"{display} shows one fit, and MARClassifierCV averages several: fit MARGaussianMixture or "
-            "MARLogisticRegression by itself."
-        )
     if not isinstance(model, MARClassifier):
         raise TypeError(
-            f"{display} shows a fitted MARGaussianMixture or MARLogisticRegression, or a pipeline that ends in one; got "
-            f"{type(estimator).__name__}."
+            f"{display} shows a single fit, such as MARGaussianMixture, or a pipeline that ends in one; got "
+            f"{type(model).__name__}."
         )
     return model
 
 
-def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
+def numbered(y: Any, classes: AnyArray) -> Ints:
     """Labels as class numbers, -1 where missing; the most voted class of votes."""
     (y,) = to_host_or_refuse("a display", open_array(y, "y"))
     if has_votes(y):
@@ -52,7 +46,7 @@ def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
     return np.asarray(number_labels(y, classes))
 
 
-def rows_at(X: Any, places: NDArray[np.integer]) -> Any:
+def rows_at(X: Any, places: Ints) -> Any:
     """Selected rows, in a table of the same kind."""
     (X,) = to_host_or_refuse("a display", open_array(X))
     return select_rows(X, places)

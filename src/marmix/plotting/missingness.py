@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Ints
+from marmix.core.measures import MeasureLike
 from marmix.core.mechanism import drivers_of
 from marmix.inference.fitted import too_many_parameters
 from marmix.plotting.drawing import BLUE, Display, band, ink, legend_below, paper_colour, rates
 from marmix.plotting.fits import last_step, missing_proba, numbered, single_model, transformed
 from marmix.plotting.rates import even_bins, wilson
-from marmix.plotting.uncertainty import MeasureLike, log_posteriors, measure_words, measured
+from marmix.plotting.uncertainty import log_posteriors, measure_words, measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,10 +78,10 @@ class MissingnessDisplay(Display):
     observed: Array
     observed_lower: Array
     observed_upper: Array
-    n: NDArray[np.integer]
+    n: Ints
     level: float
     measure: MeasureLike
-    classes: NDArray[Any]
+    classes: AnyArray
     note_: str = ""
 
     @classmethod

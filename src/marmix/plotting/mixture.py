@@ -4,18 +4,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import f
 from sklearn.utils import check_random_state
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import AnyArray, Array, Bools, Ints
 from marmix.plotting.drawing import GREY, MARKERS, Display, class_colours, class_label, ink, legend_below
 from marmix.plotting.fits import feature_names, numbered, rows_at, single_model, transformed
 from marmix.plotting.planes import Components, chosen_plane, scores_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-Codes = NDArray[np.integer[Any]]
+Codes = Ints
 
 ACROSS = 240  # grid points along an axis
 COLOURED = 6  # classes with a colour and a marker of their own
@@ -91,8 +90,8 @@ class MixtureDisplay(Display):
 
     points: Array
     codes: Codes
-    given: NDArray[np.bool_]
-    classes: NDArray[Any]
+    given: Bools
+    classes: AnyArray
     names: list[str]
     grid: list[Array]
     scores: Array
@@ -215,7 +214,7 @@ def _axis(values: Array) -> Array:
     return np.linspace(low - room, high + room, ACROSS)
 
 
-def _ellipses(components: Components, classes: NDArray[Any]) -> list[Ellipse]:
+def _ellipses(components: Components, classes: AnyArray) -> list[Ellipse]:
     """Ellipses on which ``(x - mean)' covariance^-1 (x - mean)`` is the quantile of its distribution.
 
     That is twice an F distribution; of a Gaussian, with infinite degrees of freedom, a chi-square.

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Ints
 from marmix.core.model import FittedModel
 from marmix.plotting.drawing import figure_text
 
@@ -32,7 +31,7 @@ class Components(NamedTuple):
     weights: Array
     means: Array
     covariances: Array
-    owner: NDArray[np.integer]
+    owner: Ints
     dof: Array  # (C,), infinite for Gaussians
 
     @classmethod
@@ -70,7 +69,7 @@ class Plane(NamedTuple):
         return (rows - self.origin) @ self.matrix.T
 
 
-def chosen_plane(model: FittedModel, names: list[str], features: Any, rows: Array, codes: NDArray[np.integer]) -> Plane:
+def chosen_plane(model: FittedModel, names: list[str], features: Any, rows: Array, codes: Ints) -> Plane:
     """The requested features; by default both if there are two, otherwise the two directions of most separation."""
     d = len(names)
     if d < 2:

@@ -12,12 +12,13 @@ larger than one.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from marmix.core.arrays import Array, to_host_or_refuse, unmasked
+from marmix.core.arrays import AnyArray, Array, Bools, to_host_or_refuse, unmasked
 from marmix.core.labels import as_classes, has_votes, known_labels, label_shares, vote_shares
 from marmix.evaluation.pseudo_labels import checked_proba, largest_weight, pseudo_labels
 from marmix.plotting.drawing import (
@@ -56,7 +57,7 @@ class AgainstRest(NamedTuple):
 class Predictions(NamedTuple):
     """Labels, class probabilities (n, K), probabilities q of a missing label, and posteriors."""
 
-    classes: NDArray[Any]
+    classes: AnyArray
     labels: Array  # (n, K), one at the label or the shares of the votes; zero where missing
     proba: Array
     q: Array | None
@@ -104,7 +105,7 @@ class Predictions(NamedTuple):
         return cls.of(y, proba, q, classes, None if q is None else proba)
 
     @property
-    def labelled(self) -> NDArray[np.bool_]:
+    def labelled(self) -> Bools:
         """Whether each row has a label."""
         return np.asarray(self.labels.any(axis=1))
 
@@ -237,6 +238,7 @@ class PredictionDisplay(Display):
         return cls.of(predictions, positive, **options).plot(ax)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClassCurvesDisplay(PredictionDisplay):
     """Base of the displays with one curve for each class against the rest. Not for direct use.
 
@@ -245,10 +247,9 @@ class ClassCurvesDisplay(PredictionDisplay):
 
     axes: ClassVar[tuple[str, str]]
 
-    def __init__(self, *, curves: dict[Any, Any], corrected: bool, note: str = ""):
-        self.curves = curves
-        self.corrected = corrected
-        self.note_ = note
+    curves: dict[Any, Any]
+    corrected: bool
+    note_: str = ""
 
     @classmethod
     def _of(cls, predictions: Predictions, positive: Any, curve: Callable[[int], Any]) -> Self:
@@ -266,7 +267,7 @@ class ClassCurvesDisplay(PredictionDisplay):
         return cls(
             curves=curves,
             corrected=predictions.q is not None,
-            note=f"{predictions.note} {left_out}".strip(),
+            note_=f"{predictions.note} {left_out}".strip(),
         )
 
     @property

@@ -1,13 +1,12 @@
 """Shares of rows in bins of equally many rows, and Wilson intervals."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Ints
 
 
-def even_bins(values: Array, n_bins: int) -> NDArray[np.intp]:
+def even_bins(values: Array, n_bins: int) -> Ints:
     """The bin of each row. Bins hold about equally many rows; equal values share a bin."""
     if n_bins < 1:
         raise ValueError(f"n_bins={n_bins!r} must be at least 1.")
@@ -15,7 +14,7 @@ def even_bins(values: Array, n_bins: int) -> NDArray[np.intp]:
     return np.asarray(np.unique(np.searchsorted(inner, values, side="right"), return_inverse=True)[1])
 
 
-def wilson(rate: Array, n: Array | NDArray[np.integer], alpha: float) -> tuple[Array, Array]:
+def wilson(rate: Array, n: Array | Ints, alpha: float) -> tuple[Array, Array]:
     """Wilson interval for a rate among n rows; n may be an effective number of weighted rows.
 
     ``(p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n)``

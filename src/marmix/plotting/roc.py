@@ -13,8 +13,6 @@ from marmix.plotting.predictions import CURVES_TOGETHER, PLAIN, AgainstRest, Cla
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DRAWN = 2000  # most points of a drawn curve
-
 
 class RocCurve(NamedTuple):
     """False and true positive rates of one class against the rest, and the area below the curve.
@@ -99,11 +97,14 @@ class RocDisplay(ClassCurvesDisplay):
             ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="guessing: area 0.5")
         many = len(self.curves) > CURVES_TOGETHER
         area, plain = (f"{np.clip(value, 0.0, 1.0):.3f}" for value in (curve.area, curve.plain_area))
-        points = _thinned(curve.false_positives, curve.true_positives)
-        ax.plot(*points, color=colour, label=label if many else f"{label}: area {area}")
+        ax.plot(
+            curve.false_positives, curve.true_positives, color=colour, label=label if many else f"{label}: area {area}"
+        )
         if self.corrected and (many or len(self.curves) == 1):
-            points = _thinned(curve.plain_false_positives, curve.plain_true_positives)
-            ax.plot(*points, ":", color=colour, linewidth=1.0, label=PLAIN if many else f"{PLAIN}: area {plain}")
+            words = PLAIN if many else f"{PLAIN}: area {plain}"
+            ax.plot(
+                curve.plain_false_positives, curve.plain_true_positives, ":", color=colour, linewidth=1.0, label=words
+            )
         if many:
             ax.annotate(f"area {area[:4]}", (0.95, 0.08), ha="right", fontsize="small")
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
@@ -147,8 +148,3 @@ def _monotone(counts: Array) -> Array:
     if (np.diff(counts) >= 0.0).all():
         return counts
     return np.clip(isotonic_regression(counts).x, 0.0, counts[-1])
-
-
-def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
-    chosen = np.unique(np.linspace(0, len(x) - 1, DRAWN).astype(int)) if len(x) > DRAWN else slice(None)
-    return x[chosen], y[chosen]

@@ -1,12 +1,11 @@
 """`ThresholdDisplay`: precision, recall and accuracy by threshold."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
+from marmix.core.arrays import Array, Ints
 from marmix.plotting.drawing import BLUE, GREEN, GREY, ORANGE, figure_text, legend_below, paper_colour
 from marmix.plotting.predictions import PredictionDisplay, Predictions
 
@@ -15,33 +14,6 @@ if TYPE_CHECKING:
 
 
 THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, unlike with linspace
-
-
-class Above(NamedTuple):
-    """Numbers of rows at or above every one of `THRESHOLDS` that are of a class, and that are not."""
-
-    right: Array
-    wrong: Array
-
-    @classmethod
-    def of(cls, p: Array, right: Array, wrong: Array) -> "Above":
-        """From probabilities of the class, and how often each row counts as the class and as the rest."""
-        return cls(at_or_above(p, right), at_or_above(p, wrong))
-
-    @property
-    def precision(self) -> Array:
-        """Share of the rows at or above that are of the class; NaN if there is no row."""
-        return _share(self.right, self.right + self.wrong)
-
-    @property
-    def recall(self) -> Array:
-        """Share of the rows of the class that are at or above; NaN if there is no such row."""
-        return _share(self.right, self.right[:1])
-
-    @property
-    def accuracy(self) -> Array:
-        """Share of all rows that are of the class and at or above, or neither; NaN if there is no row."""
-        return _share(self.right + self.wrong[:1] - self.wrong, self.right[:1] + self.wrong[:1])
 
 
 def at_or_above(p: Array, weight: Array) -> Array:
@@ -116,7 +88,7 @@ class ThresholdDisplay(PredictionDisplay):
     precision: Array
     recall: Array
     accuracy: Array
-    above: NDArray[np.integer]
+    above: Ints
     n: int
     positive: Any
     note_: str = ""
@@ -131,12 +103,12 @@ class ThresholdDisplay(PredictionDisplay):
             )
         k = columns[0]
         rows = predictions.against_rest(k)
-        above = Above.of(rows.p, rows.positive, rows.negative)
+        right, wrong = at_or_above(rows.p, rows.positive), at_or_above(rows.p, rows.negative)
         return cls(
             thresholds=THRESHOLDS.copy(),
-            precision=above.precision,
-            recall=above.recall,
-            accuracy=above.accuracy,
+            precision=_share(right, right + wrong),
+            recall=_share(right, right[:1]),
+            accuracy=_share(right + wrong[:1] - wrong, right[:1] + wrong[:1]),
             above=at_or_above(predictions.proba[:, k], np.ones(len(predictions.proba))).astype(np.int64),
             n=len(predictions.proba),
             positive=predictions.classes.tolist()[k],

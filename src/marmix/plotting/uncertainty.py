@@ -1,20 +1,17 @@
 """`UncertaintyDisplay`: the uncertainty of rows with and without a label."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.core.arrays import Array
-from marmix.core.measures import Measure, Measured, Posterior, as_measure, entropy, posterior
+from marmix.core.arrays import AnyArray, Array
+from marmix.core.measures import Measure, Measured, MeasureLike, Posterior, as_measure, entropy, posterior
 from marmix.plotting.drawing import BLUE, ORANGE, Display, figure_text, legend_below, paper_colour
 from marmix.plotting.fits import last_step, numbered, transformed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-MeasureLike = str | Callable[..., object]
 
 
 def _normalised_entropy(p: Posterior) -> Measured:
@@ -34,7 +31,7 @@ UNCERTAINTY = Measure(
 )
 
 
-def measure_words(measure: MeasureLike, classes: NDArray[Any]) -> str:
+def measure_words(measure: MeasureLike, classes: AnyArray) -> str:
     """The axis label of a measure."""
     record = as_measure(measure)
     low, high = record.range(len(classes))
@@ -106,7 +103,7 @@ class UncertaintyDisplay(Display):
     n_labelled: int
     n_unlabelled: int
     measure: MeasureLike
-    classes: NDArray[Any]
+    classes: AnyArray
 
     @classmethod
     def from_estimator(

@@ -277,7 +277,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         notes = [
             text
             for note, text in zip(selection.notes, selection.sentences, strict=True)
-            if note.code not in ("prior", "missing-texts")
+            if note.code not in ("prior", "missing-texts", "no-support")
         ]
         if notes:
             warnings.warn(" ".join(notes), UserWarning, stacklevel=2)

@@ -377,8 +377,7 @@ def _verdict(it: Comparison, estimators: Mapping[str, Pipeline]) -> Verdict | No
     """Whether to use the imputed labels of the rows of the fit; None if there are none."""
     rows = it.rows
     assert rows is not None
-    numbers, names = np.arange(len(it.classes)), it.classes.astype(str).tolist()
-    shares = label_shares(rows.labels, numbers)
+    names, shares = it.classes.astype(str).tolist(), label_shares(rows.labels, np.arange(len(it.classes)))
     imputed = label_shares(rows.transduction, it.classes)[~shares.any(axis=1)].sum(axis=0)
     if not imputed.any():
         return None
@@ -389,10 +388,7 @@ def _verdict(it: Comparison, estimators: Mapping[str, Pipeline]) -> Verdict | No
         imputed=dict(zip(names, imputed.tolist(), strict=True)),
         audit="marmix.Audit(clf, X, y, n={})".format,
         log_loss=0.0 if it.score is None else it.score.value,
-        guessing=float(np.log(len(numbers))),
-        scored=it.joint is not None,
         converged=unconverged <= 0.5,
-        no_chance=0.0 if it.overlap is None else it.overlap.no_chance,
         rival="a classifier of `results_`" if rival is not None and rival.clear_loss else "",
     )
     return verdict(grounds if it.joint is None else grounds.with_table(it.joint))
