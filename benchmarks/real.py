@@ -19,8 +19,8 @@ LightGBM tuned in the same way with all labels of the training rows.
 
 **Measures** on the test rows: log-loss (probabilities at least 1e-6), Brier score, accuracy, AUC (one class against the rest,
 averaged), CPU seconds on one thread, and the log-loss that `MARClassifierCV` itself reports (`score_`). The share of the gap
-closed in a setting (data set, hider, rate) is sum(R - M) / sum(R - L) over the splits: M the log-loss of the method, L that of the
-limit, R that of the reference, which is either the best rival of each split in hindsight (the headline) or LightGBM on the
+closed in a setting (data set, hider, rate) is sum(R - M) / sum(R - L) over the splits: M the log-loss of the method, L that of
+the limit, R that of the reference, which is either the best rival of each split in hindsight (the headline) or LightGBM on the
 labelled rows. It is not defined where the mean of R - L is below 0.01. Its 95 % interval is Student's, from R - M - share (R - L)
 over splits.
 

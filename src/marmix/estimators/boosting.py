@@ -25,7 +25,7 @@ from marmix.core.workers import available
 from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
 from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
-from marmix.estimators.validation import check_chosen, check_parameters, feature_columns
+from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
@@ -235,6 +235,8 @@ class MARBoostingClassifier(MARClassifier):
         lightgbm = _lightgbm()
         check_parameters(self.get_params())
         check_chosen(self.get_params(), "n_estimators", "mechanism_weight")
+        if self.n_jobs is not None:
+            Rule(Integral, lambda v: v != 0, "None or a whole number other than 0").check("n_jobs", self.n_jobs)
         X = open_array(X)
         training = self._validated(X, y, sample_weight, missing)
         growth = self._growth(lightgbm, training)
