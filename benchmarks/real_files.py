@@ -24,7 +24,7 @@ and its 95 % interval, how often it contains the truth, how often the verdict is
 the share of wrong labels after learning among the rows that nobody checked, with how often its interval holds. The
 `MARClassifierCV` that is audited is fitted without the rows whose truth is not known.
 
-    python benchmarks/real_files.py [--draws 50] [--only TEXT] [--figure FILE]
+    python benchmarks/real_files.py [--draws 20] [--only TEXT] [--figure FILE]
 """
 
 import warnings
@@ -136,7 +136,7 @@ def draw(path, said, audited):
 def main():
     """Run everything, and print the tables."""
     parser = tables.parser_of(__doc__)
-    parser.add_argument("--draws", type=int, default=50, metavar="N", help="audits of each file and size")
+    parser.add_argument("--draws", type=int, default=20, metavar="N", help="audits of each file and size")
     parser.add_argument("--only", default="", metavar="TEXT", help="files whose name contains this")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figure")
     args = parser.parse_args()
