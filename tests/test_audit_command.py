@@ -117,14 +117,35 @@ def test_more_rows_extend_the_audit_and_labels_are_recorded_once(fitted, results
     assert "exists" in capsys.readouterr().err
     first = filled(results / "audit.csv", truth, labels)
     assert audit(results, "--labels", str(labels)) == 0
-    assert audit(results, "--labels", str(labels)) == 1
-    assert "recorded already" in capsys.readouterr().err
+    imputed = (results / "audited" / "imputed.csv").read_bytes()
+    assert audit(results, "--labels", str(labels)) == 0  # the same answers change nothing
+    assert (results / "audited" / "imputed.csv").read_bytes() == imputed
+    capsys.readouterr()
+    for file in (fitted[0] / "cells.csv", results / "audited" / "imputed.csv"):
+        assert main(["evaluate", str(results / "audited" / "model.marmix"), str(file), "--quiet", "--json"]) == 0
+        assert "rows of the fit" in capsys.readouterr().out
     assert audit(results, "--rows", "12") == 0
     second = filled(results / "audit.csv", truth, labels)
     assert len(second) == 12
     assert not set(first) & set(second)
     assert audit(results, "--labels", str(labels), "--json") == 0
     assert '"n_audited": 32' in capsys.readouterr().out
+
+
+def test_case_blanks_and_repeated_answers_do_not_matter(tmp_path):
+    (tmp_path / "labels.csv").write_text("marmix_row,marmix_label\n1,ILL\n1,ill\n2, Well \n3,?\n4,\n", encoding="utf-8")
+    answers = read(tmp_path / "labels.csv")
+    assert answers_of(answers, np.array(["ill", "well"])) == {1: "ill", 2: "well", 3: None}
+    with pytest.raises(ValueError, match="'Well'"):
+        answers_of(answers, np.array(["ill", "well", "WELL"]))
+
+
+def test_free_text_that_is_no_feature_is_shown_to_people(fitted, small, tmp_path):
+    fit = ["--label", "state", "--features", "size", "weight", "remark", "--model", "logistic", "--quiet"]
+    assert main(["fit", str(fitted[0] / "cells.csv"), *fit, "--out", str(tmp_path)]) == 0
+    assert audit(tmp_path, "--rows", "3", "--quiet") == 0
+    sheet = table(tmp_path / "audit.csv")
+    assert sheet["remark"].tolist() == [f"note, {int(row) - 1}" for row in sheet["marmix_row"]]
 
 
 def test_labels_that_do_not_fit_are_refused(fitted, results, tmp_path, capsys):
@@ -139,7 +160,7 @@ def test_labels_that_do_not_fit_are_refused(fitted, results, tmp_path, capsys):
         filled(results / "audit.csv", truth, labels, change)
         assert audit(results, "--labels", str(labels)) == 1
         assert words in capsys.readouterr().err
-    pd.concat([sheet, sheet]).assign(marmix_label="ill").to_csv(labels, index=False)
+    pd.concat([sheet.assign(marmix_label="ill"), sheet.assign(marmix_label="well")]).to_csv(labels, index=False)
     assert audit(results, "--labels", str(labels)) == 1
     assert "twice" in capsys.readouterr().err
     assert audit(results, "--labels", str(fitted[0] / "cells.csv")) == 1

@@ -514,8 +514,9 @@ def test_frames_of_numbers_need_no_pyarrow_and_others_say_so(mixed, monkeypatch)
 
 def test_columns_that_a_fit_leaves_out_are_warned_of(mixed):
     frame, y = mixed
-    with pytest.warns(UserWarning, match="'name' has more than 20 different texts"):
+    with pytest.warns(UserWarning, match="'name' has more than 20 different texts") as warned:
         clf = MARLogisticRegression().fit(frame.assign(name=[f"Mr {i}" for i in range(len(frame))]), y)
+    assert {one.filename for one in warned} == {__file__}
     np.testing.assert_array_equal(clf.predict_proba(frame), MARLogisticRegression().fit(frame, y).predict_proba(frame))
 
 

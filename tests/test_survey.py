@@ -78,7 +78,7 @@ def test_a_column_that_identifies_the_rows_becomes_the_id_and_it_is_said(case, l
     plan = look(table(column=cells))
     assert (plan.options.id, plan.preparation.features_in()) == ("column", ["x"])
     (note,) = plan.notes
-    assert "it identifies the rows" in note
+    assert "taken as the id" in note
     assert "--keep column" in note
     assert look(table(column=cells), id="column").notes == []
     if case not in ("texts", "row numbers and a footer"):
@@ -165,12 +165,20 @@ def test_what_needs_no_answer_is_a_feature_or_is_left_out(case, look):
 def test_named_classes_settle_every_question_about_labels(look):
     kinds = np.where(HIDDEN, "?", np.array(["unknown", "Unknown", "None"])[(np.arange(N) // 3) % 3])
     kinds[1] = "single"
-    with pytest.raises(ValueError, match=r"'Unknown', 'unknown' of .* differ in case .* --classes"):
+    with pytest.raises(ValueError, match=r"'Unknown \(\d+\)', 'unknown \(\d+\)' of .* differ in case .* --classes"):
         look(table(kind=kinds))
     plan = look(table(kind=kinds), classes=["unknown", "Unknown", "None", "single"])
     assert plan.notes == []
     assert plan.rows.classes.tolist() == ["unknown", "Unknown", "None", "single"]
     assert (((plan.rows.codes < 0) == HIDDEN).all(), dict(plan.rows.marks)) == (True, {"?": HIDDEN.sum()})
+
+
+def test_every_text_that_became_a_class_is_named_with_its_labels(look):
+    kinds = np.where(HIDDEN, "", LABELS)
+    kinds[np.flatnonzero(~HIDDEN)[:3]] = "unknown"
+    (note,) = look(table(kind=kinds)).rows.classes_note()
+    assert "'unknown' 3" in note
+    assert look(table(kind=np.where(HIDDEN, "", TRUTH.astype(str)))).rows.classes_note() == []
 
 
 def test_a_file_with_all_labels_is_refused_unless_its_classes_are_named(look):

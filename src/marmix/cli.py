@@ -26,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _harmless_streams():
         try:
             options.parser = parser_of_all()
-            options.parser.parse_args(words, options)
+            _, strange = options.parser.parse_known_args(words, options)
+            if strange:
+                options.parser.commands[options.command].error(f"unrecognized arguments: {' '.join(strange)}")
             with _signals_as_exits(), _no_foreign_words(options.debug):
                 code = int(options.run(options))
             if sys.stdout is not None:

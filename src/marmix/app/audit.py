@@ -23,7 +23,7 @@ from marmix.app.fit import FILES, require_libraries
 from marmix.app.models import predicted, with_labels
 from marmix.app.page import bars, environment, policy, readable
 from marmix.app.reading import Table, read, write_rows
-from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, own_columns
+from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, folded, own_columns
 from marmix.audit import Audit, AuditResult, Estimate
 from marmix.core.labels import MISSING_TEXTS, number_labels
 from marmix.evaluation.joint import Range
@@ -114,11 +114,11 @@ def command(results: Path, *words: str) -> str:
     return command_line(["marmix", "audit", str(results), *words])
 
 
-def opened(request: Request, progress: Progress) -> Folder:
+def opened(request: Request) -> Folder:
     """The model and the rows of a folder."""
     require_libraries()
     files = saved.Request(model=request.results / "model.marmix", data=request.results / "imputed.csv")
-    model, table = saved.opened(files, progress)
+    model, table = saved.opened(files, Progress(quiet=True))  # the file is of marmix
     table, source = own_columns(table, *(model.fact(name) for name in ("label", "votes", "shares")))
     rows, _, _ = model.rows(files, table)
     return Folder(request, model, table, replace(rows, source=source), np.flatnonzero(rows.complete))
@@ -129,7 +129,7 @@ def opened(request: Request, progress: Progress) -> Folder:
 
 def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
     """Draw rows from a folder, and write them as a sheet and as a page; returns how many, and the name of the files."""
-    folder = opened(request, progress)
+    folder = opened(request)
     n, name = ROWS if request.rows is None else request.rows, HARDEST if request.hardest else AUDIT
     answered, widths, drawn = True, [], folder.path(PLAN).exists()
     if request.half_width is not None and (drawn or request.hardest):
@@ -192,7 +192,10 @@ def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], w
     if lacking:
         raise ValueError(f"--show: {request.results} has no column {listed(lacking)}.")
     front = [id] if id in table.names else []
-    names = list(dict.fromkeys([*front, *request.show, *(name for name in features if name in table.names)]))
+    left_out = [name for name in model.preparation.feature_names_in_ if name in table.names and name not in features]
+    most = model.preparation.max_levels  # free texts have more, and tell people much
+    show = [*request.show, *(name for name in left_out if len(table.data[name].unique()) > most)]
+    names = list(dict.fromkeys([*front, *show, *(name for name in features if name in table.names)]))
     texts = {name: table.text(name).take(pa.array(places)) for name in names}
     data = pa.table({ROW: (places + 1).astype(str), **{name: texts[name] for name in front}, LABEL: [""] * len(places)})
     for name in names[len(front) :]:
@@ -202,13 +205,13 @@ def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], w
     )
     numbers, classes = (ROW, [str(place + 1) for place in places]), model.classifier.classes_.astype(str).tolist()
     if request.tool:
-        shown_cells = {name: texts[name].to_pylist() for name in names[: _SHOWN + len(request.show)]}
+        shown_cells = {name: texts[name].to_pylist() for name in names[: _SHOWN + len(show)]}
         for kind, text in tasks_of(request.tool, numbers, shown_cells, LABEL, classes).items():
             file.with_name(f"{file.name}-tasks.{kind}").write_text(text, encoding="utf-8")
     columns, cells = [], []
-    for name in names[: _SHOWN + len(request.show)]:
+    for name in names[: _SHOWN + len(show)]:
         values = texts[name].to_pylist()
-        kind = "text" if name in request.show else "feature"
+        kind = "text" if name in show else "feature"
         if kind == "text" and all(value.lower().endswith(_PICTURES) for value in values if value):
             kind, values = "image", [_address(value, request.results) for value in values]
         columns.append((name, kind))
@@ -374,7 +377,7 @@ class Audited:
 
 def record_file(request: Request, progress: Progress) -> Audited:
     """Record the labels in a file, and write imputed labels, model, summary and report to the folder `audited`."""
-    folder = opened(request, progress)
+    folder = opened(request)
     assert request.labels is not None
     answers = answers_of(read(request.labels, **request.reading), folder.model.classifier.classes_)
     audit = folder.audit() if folder.path(PLAN).exists() else None
@@ -382,8 +385,7 @@ def record_file(request: Request, progress: Progress) -> Audited:
     asked = folder.asked()
     known = {} if audit is None else {int(folder.places[row]) + 1: label for row, label in audit.recorded.items()}
     known |= {row: None if label == "" else label for row, label in asked.items() if label is not None}
-    new = {row: label for row, label in answers.items() if (row, label) not in known.items()}
-    answers = new or answers  # a sheet that is filled in further repeats what is recorded
+    answers = {row: label for row, label in answers.items() if (row, label) not in known.items()}
     if strange := [row for row in answers if row not in pending and asked.get(row, "") is not None]:
         raise ValueError(f"{request.labels}: row {strange[0]} was not drawn, or its label is recorded already.")
     audited = {pending[row]: label for row, label in answers.items() if row in pending}
@@ -427,12 +429,14 @@ def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
             raise ValueError(f"{table.path}: {shown(row)} in the column {ROW!r} is not the number of a row.")
         whole = text.removesuffix(".0")  # of spreadsheets and data frames
         text = whole if text not in names and whole in names else text
+        near = [name for name in names if folded(name) == folded(text)]
+        text = near[0] if text not in (*names, *MISSING_TEXTS) and len(near) == 1 else text
         if text not in names and text not in MISSING_TEXTS:
             what = f"row {row} has the label {shown(text)}, which is none of {listed(list(names))}"
             raise ValueError(f"{table.path}: {what}. Write ? where nobody can tell.")
         number = int(float(row))
-        if number in answers:
-            raise ValueError(f"{table.path} has row {number} twice: leave one.")
+        if answers.get(number, names.get(text)) != names.get(text):
+            raise ValueError(f"{table.path} has row {number} twice, with different labels: leave one.")
         answers[number] = names.get(text)
     if not answers:
         raise ValueError(f"{table.path} has no label in the column {LABEL!r}.")

@@ -111,6 +111,7 @@ LABEL_OPTIONS = ("--label", "--votes", "--shares")  # of which one may be given
 _FLAG: dict[str, Any] = {"action": "store_true"}
 _REPEATED: dict[str, Any] = {"action": "append", "default": []}
 _SEVERAL: dict[str, Any] = {"nargs": "+", "default": []}
+_EXTENDED: dict[str, Any] = _SEVERAL | {"action": "extend"}
 
 # All options of the commands that work on files; what a command says otherwise stands with the command.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -122,10 +123,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--id": {"metavar": "COLUMN", "help": "column that identifies the rows"},
     "--join": {"type": Path, "metavar": "FILE", "help": "file with more columns of the rows, found by --id"},
     "--features": {"nargs": "+", "metavar": "COL", "help": "feature columns (default: all others)"},
-    "--exclude": {"nargs": "+", "action": "extend", "default": [], "metavar": "COL", "help": "columns to leave out"},
-    "--missing": _REPEATED | {"metavar": "TEXT", "help": "label that means missing, besides empty, NA, -1, ?"},
-    "--missing-cells": {"nargs": "+", "action": "extend", "default": [], "metavar": "T"}
-    | {"help": "feature cells that mean missing, such as 999"},
+    "--exclude": _EXTENDED | {"metavar": "COL", "help": "columns to leave out"},
+    "--missing": _EXTENDED | {"metavar": "TEXT", "help": "labels that mean missing, besides empty, NA, -1, ?"},
+    "--missing-cells": _EXTENDED | {"metavar": "T"} | {"help": "feature cells that mean missing, such as 999"},
     "--impute-features": {"choices": ("median", "drop"), "default": "median", "metavar": "HOW"}
     | {"help": "median, or drop: no label where a feature is missing"},
     "--classes": _SEVERAL | {"metavar": "C", "help": "all classes, if one is named None or -1"},
@@ -309,7 +309,8 @@ def run_audit(options: argparse.Namespace) -> int:
                 "".join(f", or import {name}{kind}" for kind in audit.TASKS[request.tool][:1]),
             )
             labels = audit.command(options.results, "--labels", "export.json" if tasks else "audit-labels.csv")
-            print(f"{n:,} rows wait for a label: open {file}.html, or fill in {name}.csv{tasks}. Then: {labels}")
+            save = "" if tasks else " Save the answers as audit-labels.csv, as the page does."
+            print(f"{n:,} rows wait for a label: open {file}.html, or fill in {name}.csv{tasks}.{save} Then: {labels}")
         return 0
     done = audit.record_file(request, Progress(options.quiet))
     if options.json:

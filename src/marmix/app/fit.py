@@ -33,7 +33,8 @@ def fit_file(options: Options, progress: Progress) -> Findings:
         plan = survey(table, options)
         table = plan.table
         release_memory()  # of the columns in whose place are features
-        progress.say(table.path, [*plan.notes, *plan.preparation.notes_])
+        classes = [] if options.classes else plan.rows.classes_note()
+        progress.say(table.path, [*classes, *plan.notes, *plan.preparation.notes_])
         with progress.phase("fitting", announced(options.model, plan.rows)) as step:
             analysis = analyse(table, plan, step)
         with progress.phase("writing"):

@@ -165,15 +165,16 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
 
 
 def announced(kind: str, rows: Rows) -> str:
-    """What is fitted, and how long it takes at most, usually.
+    """What is fitted, and how long it usually takes, on a fast machine and on one that is slow or busy.
 
     The seconds of one core are ``(4 + 0.0025 (n d)^0.7) max(K / 4, 1)`` for all kinds of models, measured on files of 942 x 4 to
     5,000 x 50, and of up to 30 classes.
     """
     d, n = rows.X.shape[1], min(len(rows.X), SAMPLE)
     seconds = _COST[kind] * (4.0 + 0.0025 * (n * d) ** 0.7) * max(len(rows.classes) / 4.0, 1.0) + 4e-6 * rows.X.size
-    time = f"{5.0 * np.ceil(seconds / 5.0):.0f} s" if seconds < 90.0 else f"{np.ceil(seconds / 60.0):.0f} min"
-    return f"models are compared on {n:,} rows with {counted(d, 'feature')}, usually in less than {time}"
+    unit, step, name = (1.0, 5.0, "s") if seconds < 90.0 else (60.0, 1.0, "min")
+    time = step * np.ceil(seconds / unit / step)
+    return f"models are compared on {n:,} rows with {counted(d, 'feature')}, usually in {time:.0f} to {4.0 * time:.0f} {name}"
 
 
 def compared(cv: MARClassifierCV, sample: Sample, step: Step, kept: Comparison | None = None) -> Comparison:

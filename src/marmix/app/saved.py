@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ from marmix.app.models import Model, Predicted, Sample, Step, compared, given_co
 from marmix.app.page import report_html
 from marmix.app.reading import Table, read, write_rows
 from marmix.app.survey import Rows, complete_rows, labels_of, rows_of
-from marmix.app.wording import summary_lines
+from marmix.app.wording import WIDTH, summary_lines
+from marmix.audit.classifier import AuditedClassifier
 from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.estimators.base import numbered
 from marmix.estimators.boosting import MARBoostingClassifier
@@ -56,8 +58,8 @@ _SEEN = (
     "of held-out rows, or use another file."
 )
 _CORRECTED = (
-    "Corrected for missing labels: rows without a label are scored by the model's own probabilities, adjusted to the labels of "
-    "similar rows."
+    "Corrected for missing labels, if they are missing only because rows are hard: rows without a label are scored by the "
+    "model's own probabilities, adjusted to the labels of similar rows."
 )
 
 
@@ -294,6 +296,7 @@ def evaluate_file(request: Request, progress: Progress) -> Evaluation:
 
 def _is_fitted_to(classifier: Any, X: NDArray[Any], labels: NDArray[Any]) -> bool:
     """Whether rows with these codes or shares are those of the fit, judged by the model that was fitted to most rows."""
+    classifier = classifier.estimator if isinstance(classifier, AuditedClassifier) else classifier
     fits = [
         fit for fit in getattr(classifier, "estimators_", {"": [classifier]}).values() if hasattr(fit[-1], "fitted_to")
     ]
@@ -413,7 +416,8 @@ class Report(Page):
     html: str
 
     def __repr__(self) -> str:
-        return "\n".join(summary_lines(self.findings))
+        notes = [fill(note, WIDTH) for note in self.findings.data.notes]
+        return "\n".join([*summary_lines(self.findings), *[""] * bool(notes), *notes])
 
 
 def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = None, accept: float = ACCEPT) -> Report:

@@ -186,19 +186,24 @@ class Labels:
             raise ValueError(
                 f"{self.where} has {len(texts)} different labels in {n_labels} labelled rows ({listed(texts, 3)}): {_ROW_BY_ROW}"
             )
-        alike = Counter(" ".join(text.split()).casefold() for text in texts)
-        similar = [text for text in texts if alike[" ".join(text.split()).casefold()] > 1]
+        some = [f"{text} ({count:,})" for text, count in zip(texts, counts.tolist(), strict=True)]
+        alike = Counter(map(folded, texts))
+        similar = sorted((folded(text), one) for text, one in zip(texts, some, strict=True) if alike[folded(text)] > 1)
         if similar and self.shares is None:
             raise ValueError(
-                f"the labels {listed(similar)} of {self.where} differ in case or blanks only: correct the file if they are one "
-                "class, or name all classes with --classes."
+                f"the labels {listed(one for _, one in similar)} of {self.where} differ in case or blanks only: correct the file "
+                "if they are one class, or name all classes with --classes."
             )
         if n_labels == len(self.codes):
-            some = [f"{text} ({count:,})" for text, count in zip(texts, counts.tolist(), strict=True)]
             raise ValueError(
                 f"no label is missing in {self.where}: if one of {listed(some, _CLASSES)} means that there is no label, name it "
                 "with --missing; otherwise name all classes with --classes."
             )
+
+
+def folded(text: str) -> str:
+    """A label without its case and blanks."""
+    return " ".join(text.split()).casefold()
 
 
 def labels_of(
@@ -382,6 +387,15 @@ class Rows:
         """X as features without missing values and categories."""
         return numbers_of(self.X, self.encoder)
 
+    def classes_note(self) -> list[str]:
+        """A sentence with the texts that counted as classes, and how often; none for numbers and votes."""
+        if self.shares is not None or self.classes.dtype.kind in "iu":
+            return []
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes)).tolist()
+        some = [f"{shown(name)} {count:,}" for name, count in zip(self.classes.tolist(), counts, strict=True)]
+        more = ", ..." * (len(some) > _MANY)
+        return [f"Classes: {', '.join(some[:_MANY])}{more}; use --missing TEXT for a text that means no label."]
+
     @property
     def missing(self) -> NDArray[np.bool_]:
         """Which complete rows had no label when the data came."""
@@ -475,7 +489,7 @@ def survey(table: Table, options: Options) -> Plan:
         if name not in meant and name not in unused and column.entry is not None and (text := _leak(column, labels)):
             unused[name] = text
     for name, text in unused.items():
-        use = "it identifies the rows" if name == options.id else "it is no feature"
+        use = "it is taken as the id" if name == options.id else "it is no feature"
         notes.append(f"Column {shown(name)} {text}: {use}. --keep {command_line([name])} makes it a feature.")
     kept = {name: column for name, column in columns.items() if name not in unused}
     if all(column.entry is None for column in kept.values()):

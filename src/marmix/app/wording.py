@@ -225,7 +225,7 @@ def _imputed(findings: Findings) -> str:
     labels = findings.labels
     parts = [f"{facts.imputed:,} {facts.name!r}" for facts in labels.classes[:_CLASSES]]
     parts += ["..."] * (len(labels.classes) > _CLASSES)
-    unfilled = f"; {labels.unfilled:,} not, because features are missing" if labels.unfilled else ""
+    unfilled = f"; {labels.unfilled:,} not, for lack of features" if labels.unfilled else ""
     return f"{labels.imputed:,} ({', '.join(parts)}){unfilled}"
 
 

@@ -36,6 +36,7 @@ _PARTS = ("days", "month", "weekday")  # of a date
 _MOSTLY = 0.8  # share of numbers or dates from which other cells are mistakes rather than categories
 _LEAST_DATES = 20  # numbers such as 20240131, from which on they are dates
 _ERROR = r"^(#(DIV/0|REF|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!|#NAME\?|Err:[0-9]{3})$"  # of spreadsheets
+_NAMED = 10  # columns with empty cells in a note
 _SPARSE, _STRAY_ROWS = 3, 10  # most filled cells of a title or footer, and most such rows
 
 
@@ -54,6 +55,8 @@ class Counts:
         number or date in a column of these. They count as missing.
     examples : dict
         The first such cell by column.
+    kinds : dict
+        The kind of the column of each example.
     blank : tuple of int
         Positions, from 0, of the rows without a single feature, such as a footer. `marmix fit` leaves such rows out,
         and no command predicts a label for them.
@@ -68,14 +71,15 @@ class Counts:
     >>> preparation = Preparation().fit({"age": ["41", "30", "35"], "group": ["b", "a", "b"]})
     >>> _, counts = preparation.transform_counted({"age": ["NA", "52"], "group": ["a", "c"]})
     >>> print(*counts.notes(), sep="\n")
-    Column 'age' is empty in 1 row.
     Column 'group' holds values that the model was not fitted with, such as 'c', in 1 row; they count as missing.
+    Empty cells: 'age' 1.
     """
 
     rows: int = 0
     missing: dict[str, int] = field(default_factory=dict)
     unseen: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
     blank: tuple[int, ...] = ()
 
     def notes(self) -> list[str]:
@@ -84,15 +88,19 @@ class Counts:
         Returns
         -------
         list of str
-            A sentence for each column with missing or unseen cells, and one for blank rows.
+            One for each column with unseen cells, one for all missing cells, and one for blank rows.
         """
+        words = {"number": "that are not numbers", "date": "that are not dates"}
+        most = sorted(self.missing.items(), key=lambda item: -item[1])
+        empty = ", ".join(f"{shown(name)} {count:,}" for name, count in most[:_NAMED])
+        more = f" and {len(most) - _NAMED:,} other columns" * (len(most) > _NAMED)
         return [
-            *(f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()),
             *(
-                f"Column {shown(name)} holds values that the model was not fitted with, such as {shown(self.examples[name])}, "
-                f"in {counted(count, 'row')}; they count as missing."
+                f"Column {shown(name)} holds values {words.get(self.kinds.get(name, ''), 'that the model was not fitted with')}, "
+                f"such as {shown(self.examples[name])}, in {counted(count, 'row')}; they count as missing."
                 for name, count in self.unseen.items()
             ),
+            *([f"Empty cells: {empty}{more}."] if most else []),
             *([blank_rows(self.blank)] if self.blank else []),
         ]
 
@@ -315,7 +323,9 @@ class Preparation(TransformerMixin, BaseEstimator):
             The fitted transformer.
         """
         used = [column.entry for column in columns.values() if column.entry is not None]
-        notes = [note for column in columns.values() for note in column.notes]
+        notes = [
+            note for column in sorted(columns.values(), key=lambda column: bool(column.entry)) for note in column.notes
+        ]
         if not used:
             raise ValueError(f"no column can be used as a feature. {' '.join(notes[:1])}")
         self.columns_ = used
@@ -395,6 +405,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             {name: count for name, count in gaps.items() if count},
             {name: count for name, count in unseen.items() if count},
             examples,
+            {column["name"]: column["kind"] for column in columns if column["name"] in examples},
             tuple(np.flatnonzero(blank).tolist()),
         )
 
@@ -533,7 +544,7 @@ def preparation_of(X: Any, encode: bool) -> Preparation | None:
     columns = preparation.examine(X)
     preparation.fit_columns(columns)
     if left_out := [column.notes[-1] for column in columns.values() if column.entry is None]:
-        warnings.warn(" ".join(left_out), UserWarning, stacklevel=2)
+        warnings.warn(" ".join(left_out), UserWarning, stacklevel=7 - encode)  # where `fit` is called
     return preparation
 
 
@@ -549,7 +560,7 @@ def check_columns(columns: Sequence[str], names: Sequence[str], where: str) -> N
     present = set(names)
     missing = [name for name in columns if name not in present]
     if missing:
-        near = [match for name in missing for match in get_close_matches(name, names, 1)]
+        near = [match for name in missing for match in get_close_matches(name, names, 1, 0.65)]
         hint = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(names, 20)}."
         raise ValueError(f"{where} has no column {listed(missing)}. {hint}")
 
