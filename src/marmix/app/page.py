@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 SECTIONS = {  # a template each, and its short title
     "verdict": "Verdict",
     "warnings": "Warnings",
-    "rivals": "Other classifiers",
     "classes": "Classes",
+    "rivals": "Other classifiers",
     "missingness": "Missing labels",
     "models": "Models",
     "reproduce": "Reproduce",
