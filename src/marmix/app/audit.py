@@ -514,5 +514,5 @@ def _verdict(
         audit=lambda rows: command(folder.request.results, "--rows", str(rows)),
         hardest=command(folder.request.results, "--rows", str(MORE), "--hardest"),
     )
-    learnt = f"Learning from it changed {changed:,} of the other imputed labels."
-    return replace(verdict, reasons=[*verdict.reasons, learnt, *asked])
+    learnt = [f"Learning from it changed {changed:,} of the other imputed labels."] if result.n_labelled else []
+    return replace(verdict, reasons=[*verdict.reasons, *learnt, *asked])
