@@ -32,8 +32,9 @@ import numpy as np
 from common import tables
 from scipy.special import expit
 from scipy.stats import norm
+from scipy.stats import t as student
 
-from marmix import Audit, MARLogisticRegression, diagnose, estimate, pool
+from marmix import Audit, MARLogisticRegression, diagnose, estimate
 from marmix.datasets import load_mammography
 from marmix.estimate.designs import Design, design_of
 from marmix.estimate.equations import FAMILIES, means, regress
@@ -75,24 +76,24 @@ def population(n, why, posteriors, rng):
     return X, y, rng.random(n) >= chance, np.column_stack([expit(-odds), expit(odds)])
 
 
-def of_labels(X, y, weight=None):
+def of_labels(X, y, weight=None, inflation=1.0):
     """Answers from labels alone as estimates and standard errors, with weights of the rows."""
     n = len(y)
     weight = np.ones(n) if weight is None else weight * n / weight.sum()
-    labels = np.eye(2)[y]
-    return of_design(Design("", "", np.arange(2), labels, np.zeros((n, 2)), weight, np.zeros((0, n, 2))), X)
+    labels = weight[:, None] * np.eye(2)[y]
+    design = Design(
+        "", "", np.arange(2), labels, np.zeros((n, 2)), np.ones(n), np.zeros((0, n, 2)), inflation=inflation
+    )
+    return of_design(design, X)
 
 
 def of_design(design, X):
     """Answers as (estimate, low, high, variance)."""
-    f, groups = np.tile([0.0, 1.0], (len(X), 1)), np.eye(2)[X[:, 2].astype(int)]
-    covariates = np.column_stack([np.ones(len(X)), X[:, 0], X[:, 2]])[:, None]
+    f, covariates = np.tile([0.0, 1.0], (len(X), 1)), np.column_stack([np.ones(len(X)), X[:, 2], X[:, 0]])[:, None]
     found = {"share": means(design, f, np.ones((len(X), 1)))}
-    value, g = means(design, f, groups)
-    found["difference"] = value[1:] - value[:1], g[:, :, 1:] - g[:, :, :1]
-    for family in ("linear", "logistic"):
-        value, g = regress(design, FAMILIES[family], covariates, f)
-        found[family] = value[1:2], g[:, :, 1:2]
+    for name, family, p in (("difference", "linear", 2), ("linear", "linear", 3), ("logistic", "logistic", 3)):
+        value, g = regress(design, FAMILIES[family], covariates[:, :, :p], f)
+        found[name] = value[-1:], g[:, :, -1:]
     return {
         name: (one.value, *one.interval, one.stderr**2)
         for name, (value, g) in found.items()
@@ -123,15 +124,18 @@ def ppi(X, y, missing, proba):
     for name in ("linear", "logistic"):
         family = FAMILIES[name]
         beta = np.zeros(3)
+
+        def influences(b, family=family):
+            """On the coefficient, of the labels, and of the predictions in both parts."""
+            g = W @ np.linalg.inv((W * family.slope(W @ b)[:, None]).T @ W / len(W))[1]
+            mu = family.mean(W @ b)
+            return g[lab] * (mu[lab] - Y), g[lab] * (mu[lab] - f[lab]), g[missing] * (mu[missing] - f[missing])
+
         for lam in (1.0, None):  # the tuned lambda is found at the solution with lambda = 1
             if lam is None:
-                h = np.linalg.inv((W * family.slope(W @ beta)[:, None]).T @ W / len(W))[1]
-                mu = family.mean(W @ beta)
-                g = W @ h
-                parts = g[lab] * (mu[lab] - Y), g[lab] * (mu[lab] - f[lab]), g[missing] * (mu[missing] - f[missing])
-                both = np.concatenate(parts[1:])
-                lam = np.clip(np.cov(parts[0], parts[1])[0, 1] / ((1 + n / N) * both.var(ddof=1)), 0.0, 1.0)
-                variance = lam**2 * parts[2].var() / N + np.var(parts[0] - lam * parts[1]) / n
+                own, seen, unseen = influences(beta)
+                both = np.concatenate([seen, unseen])
+                lam = np.clip(np.cov(own, seen)[0, 1] / ((1 + n / N) * both.var(ddof=1)), 0.0, 1.0)
             for _ in range(50):
                 mu, slope = family.mean(W @ beta), family.slope(W @ beta)
                 score = (
@@ -144,6 +148,8 @@ def ppi(X, y, missing, proba):
                 beta = beta - np.clip(move, -1, 1)
                 if np.abs(move).max() < 1e-8:
                     break
+        own, seen, unseen = influences(beta)
+        variance = lam**2 * unseen.var() / N + np.var(own - lam * seen) / n
         found[name] = beta[1], variance
     return {name: (a, a - Z * v**0.5, a + Z * v**0.5, v) for name, (a, v) in found.items()}
 
@@ -153,8 +159,11 @@ def rubin(X, y, missing, proba, rng, m=10):
     draws = [of_labels(X, np.where(missing, rng.random(len(y)) < proba[:, 1], y).astype(int)) for _ in range(m)]
     found = {}
     for name in ANSWERS:
-        pooled = pool([one[name][0] for one in draws], [one[name][3] for one in draws])
-        found[name] = pooled.params[0], *pooled.conf_int()[0]
+        value, within = np.mean([[one[name][0], one[name][3]] for one in draws], axis=0)
+        between = (1 + 1 / m) * np.var([one[name][0] for one in draws], ddof=1)
+        total = within + between
+        half = student.ppf(0.975, (m - 1) * (total / between) ** 2) * total**0.5
+        found[name] = value, value - half, value + half
     return found
 
 
@@ -180,7 +189,7 @@ def one_file(n, why, posteriors, seed):
     design = design_of(proba, X, y)
     methods = {
         "marmix": lambda: of_design(design, X),
-        "weighted": lambda: of_labels(X[~missing], truth[~missing], design.weight[~missing]),
+        "weighted": lambda: of_labels(X[~missing], truth[~missing], design.weight[~missing], design.inflation),
         "labelled": lambda: of_labels(X[~missing], truth[~missing]),
         "imputed": lambda: of_labels(X, np.where(missing, proba.argmax(axis=1), truth)),
         "Rubin": lambda: rubin(X, truth, missing, proba, rng),

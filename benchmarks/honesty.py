@@ -19,8 +19,9 @@ class of 3 % has 24 % of the labels. Every class keeps at least two labels.
 - *cross-validation*: the error on the labelled rows in five folds, with its exact 95 % interval. Of the classifier of the
   labelled rows with the lowest log-loss there: logistic regression, random forest or gradient boosting.
 - *CBPE*: confidence-based performance estimation of the same classifier, fitted to the labelled rows. Held-out probabilities are
-  calibrated class by class by isotonic regression and scaled to a sum of one; the expected accuracy is the mean of those of the
-  imputed classes, and its bounds are 3 standard errors of sampling apart, as in NannyML 0.13 (whose package is not needed).
+  calibrated class by class by isotonic regression, where this helps, and scaled to a sum of one; the expected accuracy is the
+  mean of those of the imputed classes, plus and minus 3 standard errors of sampling. The formulas are those of NannyML 0.13.1,
+  whose package is not needed.
 - *PPI* and *audit*: 20 rows without a label, drawn by chance, are labelled; prediction-powered inference (as `ppi_mean_ci` of
   ppi-python) with the model's own doubt, and `marmix.Audit`, both of the labels that `MARClassifierCV` imputes.
 
@@ -48,7 +49,8 @@ from scipy.stats import beta
 from sklearn import datasets
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import cross_val_predict, train_test_split
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedShuffleSplit, cross_val_predict, train_test_split
 
 from marmix import Audit, MARClassifierCV
 from marmix.datasets import hide_labels, make_mar_mixture
@@ -188,16 +190,38 @@ def cross_validated(wrong):
     return (beta.ppf(0.025, x, n - x + 1) if x else 0.0), (beta.ppf(0.975, x + 1, n - x) if x < n else 1.0)
 
 
-def cbpe(held_out, z, proba):
-    """Bounds of the share of errors of `proba`, with calibrations fitted to the held-out probabilities of labelled rows."""
-    calibrated = np.column_stack(
-        [
-            IsotonicRegression(out_of_bounds="clip", y_min=0.0, y_max=1.0).fit(p, z == k).predict(q)
-            for k, (p, q) in enumerate(zip(held_out.T, proba.T, strict=True))
-        ]
+def calibrated(labels, p, q):
+    """Probabilities q after isotonic regression of labels on p, unless q gain nothing: the rule of NannyML, in ten splits."""
+
+    def error(p):
+        """The expected calibration error, in ten bins."""
+        order, n = np.argsort(p), len(p)
+        edges = np.arange(0, n + 1, n // (10 if n > 20 else n // 2))
+        return np.abs(np.add.reduceat((p - tested)[order], edges[:-1])).sum()
+
+    def isotonic(rows, q):
+        return IsotonicRegression(out_of_bounds="clip").fit(p[rows], labels[rows]).predict(q)
+
+    if min(labels.sum(), (~labels).sum()) < 2 or roc_auc_score(labels, p) > 0.999:
+        return q
+    splits = [*StratifiedShuffleSplit(10, test_size=0.1, random_state=42).split(p, labels)]
+    tested = np.concatenate([labels[test] for _, test in splits])
+    before, after = (
+        np.concatenate([isotonic(train, p[test]) if kind else p[test] for train, test in splits]) for kind in (0, 1)
     )
-    calibrated /= np.maximum(calibrated.sum(axis=1, keepdims=True), 1e-12)
-    error = 1.0 - calibrated[np.arange(len(proba)), proba.argmax(axis=1)].mean()
+    return isotonic(slice(None), q) if error(before) > error(after) else q
+
+
+def cbpe(held_out, z, proba):
+    """Bounds of the share of errors of `proba`, with the held-out probabilities of labelled rows as the reference."""
+    classes = range(proba.shape[1])
+    if len(classes) == 2:
+        p = calibrated(z == 1, held_out[:, 1], proba[:, 1])
+        p = np.column_stack([1.0 - p, p])
+    else:
+        p = np.column_stack([calibrated(z == k, held_out[:, k], proba[:, k]) for k in classes])
+        p /= np.maximum(p.sum(axis=1, keepdims=True), 1e-12)
+    error = 1.0 - p[np.arange(len(proba)), proba.argmax(axis=1)].mean()
     half = 3.0 * np.std(held_out.argmax(axis=1) == z) / np.sqrt(len(proba))
     return max(error - half, 0.0), min(error + half, 1.0)
 

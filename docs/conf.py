@@ -38,8 +38,6 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # docstrings name the types
 autosummary_generate = ["api/index.md"]
-# Flexible and flexible would be one file where case does not matter.
-autosummary_filename_map = {"marmix.evaluation.flexible": "marmix.evaluation.flexible-function"}
 toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # several names may share an entry

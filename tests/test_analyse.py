@@ -337,4 +337,4 @@ def test_the_average_is_better_than_the_best_rival_if_the_gain_is_clear(rows_com
     facts = rival(it)
     assert (facts.better, facts.theirs, facts.gain) == (better, 0.4, gain)
     assert facts.name in facts.sentence
-    assert f"{gain:.4f}" in facts.sentence
+    assert f"{gain:.3f}" in facts.sentence

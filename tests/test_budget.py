@@ -38,7 +38,7 @@ def test_with_fewer_labels_than_coefficients_the_slow_candidates_are_fewer_and_s
     for name, params in light.items():
         changed = {key for key, value in params.items() if full[name][key] != value}
         modelled = name.startswith("logistic") and "ignored" not in name
-        assert changed == ({"n_init", "max_iter"} if modelled else {"max_estimators"} if "boosting" in name else set())
+        assert changed == ({"max_iter"} if modelled else {"max_estimators"} if "boosting" in name else set())
         assert 12 * params.get("max_estimators", 0) <= 1500
     assert len(default_candidates(2, 100, 3000, n_labelled=60)) < len(default_candidates(2, 100, 300, n_labelled=60))
     rival = default_rivals(12, light=True)["gradient boosting"].get_params()

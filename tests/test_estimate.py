@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
@@ -105,10 +106,7 @@ def test_shares_of_the_two_classes_mirror_each_other():
 def test_a_difference_is_a_linear_regression_on_the_group():
     X, truth, y, proba = rows()
     for source in (proba, audited(X, y, truth, 40)):
-        difference, slope = (
-            estimate.difference(source, X, y, X[:, 2]),
-            estimate.regression(source, X, y, [2], "linear"),
-        )
+        difference, slope = estimate.difference(source, X, y, X[:, 2]), estimate.regression(source, X, y, 2, "linear")
         assert_allclose(difference.value, slope.value[1])
         assert_allclose(difference.interval, slope.interval[1])
 
@@ -124,6 +122,18 @@ def test_intervals_cover_where_those_of_labelled_rows_do_not():
     right, naive = np.sum(covered, axis=0)
     assert right >= 26
     assert naive < 15
+
+
+def test_columns_are_named_or_given():
+    X, _, y, proba = rows()
+    frame = pd.DataFrame({"age": X[:, 0], "sex": np.where(X[:, 2] > 0, "m", "f")})
+    by_name = estimate.regression(proba, frame, y, ["age", "sex"])
+    assert by_name.names == ["intercept", "age", "sex=m"]
+    for given in (frame, {"age": X[:, 0], "sex": frame["sex"]}, [0, 1], X[:, [0, 2]]):
+        assert_allclose(estimate.regression(proba, frame, y, given).value, by_name.value)
+    by_name = estimate.difference(proba, frame, y, "sex")
+    for groups in (1, frame["sex"], X[:, 2], list(X[:, 2] > 0)):
+        assert_allclose(estimate.difference(proba, frame, y, groups).value, by_name.value)
 
 
 def test_every_kind_of_classifier_is_a_source():
@@ -209,6 +219,11 @@ def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
         (lambda X, y, p: estimate.share(p, X, np.full(len(y), -1)), "no label"),
         (lambda X, y, p: estimate.mean(p, X, y, {0: 1.0}), "a number for each of the classes"),
         (lambda X, y, p: estimate.difference(p, X, y, np.zeros(len(y))), "single group"),
+        (lambda X, y, p: estimate.difference(p, X, y, [None, *X[1:, 2]]), "missing values"),
+        (lambda X, y, p: estimate.difference(p, X, y, 7), "no column 7"),
+        (lambda X, y, p: estimate.share(p, X, y[:50]), "one label for each row"),
+        (lambda X, y, p: estimate.share(None, X, y), "source must be"),
+        (lambda X, y, p: estimate.share(MARLogisticRegression(), X, y), "not fitted"),
         (lambda X, y, p: estimate.regression(p, X, y, X[:, [0, 0]]), "do not determine"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], "probit"), "is not one of"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], response=X[:, 1]), "transform it"),

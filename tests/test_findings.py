@@ -158,7 +158,7 @@ def test_a_report_in_memory_is_a_frame_in_a_notebook_and_a_summary_in_a_terminal
     frame = re.fullmatch(r'<iframe srcdoc="([^"]*)" .*></iframe>', first._repr_html_())
     assert html.unescape(frame[1]) == first.html
     assert (first.findings.data.label, first.findings.data.features) == ("kind", ["a", "b"])
-    assert str(first).splitlines()[0] == f"{first.findings.verdict.state.capitalize()}."
+    assert str(first).splitlines()[0] == first.findings.verdict.state.capitalize()
 
 
 def test_where_no_label_is_missing_the_accuracy_is_on_the_scoreboard(reports):

@@ -151,16 +151,6 @@ def test_the_average_draws_from_its_candidates():
     np.testing.assert_allclose(one.sensitivity(X, y, [1.0]).shares, expected.shares, rtol=1e-10)
 
 
-def test_delta_adjusted_imputations_draw_the_class_more_often(fit):
-    clf, X, y = fit
-    plain, zero, more = (
-        clf.multiple_imputations(X, y, 5, random_state=0, delta=delta) for delta in (None, {1: 0.0}, {1: 1.5})
-    )
-    np.testing.assert_array_equal(plain.labels, zero.labels)
-    assert (more.labels >= plain.labels).all()  # the same uniforms, a larger probability of the second class
-    assert more.labels.mean() > plain.labels.mean() + 0.05
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -252,11 +252,9 @@ def test_criteria_compare_it_with_the_gaussian_mixture(heavy):
     assert table.index == ["MARStudentMixture()", "MARGaussianMixture()"]
 
 
-def test_multiple_imputation_and_simulation_use_the_tails(heavy):
+def test_simulation_uses_the_tails(heavy):
     X, y = heavy
     clf = MARStudentMixture().fit(X, y)
-    imputations = clf.multiple_imputations(X, y, m=3, random_state=0)
-    assert all(np.array_equal(labels[y >= 0], y[y >= 0]) for labels in imputations.labels)
     resampled = clf.inference(X, y).bootstrap(3, random_state=0)
     assert resampled.estimates.shape == (3, len(clf.inference(X, y).params))
     assert (resampled.estimates[:, clf.inference(X, y).param_names.index("1/dof")] < 1.0).all()

@@ -174,18 +174,6 @@ def test_the_bootstrap_draws_rows_with_all_their_votes():
         result.test_informative(bootstrap=True)
 
 
-def test_multiple_imputations_have_one_label_a_row_and_draw_only_the_missing_ones():
-    weight = np.where(np.arange(len(X)) < 5, 0.0, 1.0)
-    fit = MARGaussianMixture().fit(X, VOTES, weight)
-    imputations = fit.multiple_imputations(X, VOTES, m=3, random_state=0, sample_weight=weight)
-    np.testing.assert_array_equal(imputations.rows, np.arange(5, len(X)))
-    missing = ~VOTES[5:].any(axis=1)
-    np.testing.assert_array_equal(imputations.imputed, missing)
-    assert all((labels[~missing] == fit.transduction_[5:][~missing]).all() for labels in imputations)
-    np.testing.assert_allclose(imputations.proba[~missing], vote_shares(VOTES)[0][5:][~missing])
-    assert (imputations[0] != imputations[1]).any()
-
-
 # Folds
 
 

@@ -4,7 +4,7 @@ from typing import assert_type
 
 import marmix
 from marmix import audit, datasets, estimate, evaluation, io, objectives, persistence, plotting, skore, tables, torch
-from marmix.inference import bootstrap, hypotheses, imputation, intervals
+from marmix.inference import bootstrap, hypotheses, intervals
 from marmix.inference.tables import Table
 
 ESTIMATORS = [
@@ -40,8 +40,6 @@ assert_type(result.bootstrap(19), bootstrap.Bootstrap)
 assert_type(result.missingness_curve(), intervals.Curve)
 assert_type(result.imputed_labels(), intervals.ImputedLabels)
 assert_type(marmix.compare(clf, clf), Table)
-assert_type(marmix.pool([1.0, 2.0], [0.1, 0.1]), imputation.Pooled)
-assert_type(clf.multiple_imputations(X, y), imputation.Imputations)
 assert_type(clf.sensitivity(X, y), marmix.Sensitivity)
 print(result.bse.mean(), result.conf_int().shape, result.llf + 1.0)
 
@@ -64,7 +62,6 @@ assert_type(score, evaluation.Score)
 assert_type(score.interval, tuple[float, float])
 scores = [score, *(f(y, proba, q, classes=[0, 1]) for f in (evaluation.log_loss, evaluation.brier, evaluation.roc_auc))]
 assert_type(evaluation.missingness_check(y, q, q), evaluation.MissingnessCheck)
-assert_type(evaluation.flexible(X, y), evaluation.Flexible)
 sets = evaluation.conformal_sets(y, proba, q, proba, q, classes=[0, 1])
 folds = [evaluation.PartialLabelKFold(5), evaluation.StratifiedPartialLabelKFold(5)]
 scorer = evaluation.population_scorer("log_loss")

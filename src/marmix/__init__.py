@@ -17,7 +17,7 @@ from marmix.estimators import (
     MARStudentMixture,
     WithUnlabelled,
 )
-from marmix.inference import Inference, compare, pool
+from marmix.inference import Inference, compare
 from marmix.inference.sensitivity import Sensitivity
 from marmix.persistence import load, save
 from marmix.selection.average import MARClassifierCV
@@ -48,7 +48,6 @@ __all__ = [
     "estimate",
     "label_page",
     "load",
-    "pool",
     "report",
     "save",
     "votes",

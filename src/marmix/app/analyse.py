@@ -30,16 +30,20 @@ from marmix.app.findings import (
 )
 from marmix.app.models import (
     Model,
+    Predicted,
     Sample,
     Step,
     averaged,
     candidates_of,
     compared,
+    given_codes,
+    predicted,
     sampled,
+    sets_of,
     statistical,
+    with_labels,
 )
 from marmix.app.page import Subject, figures
-from marmix.app.predictions import Predicted, given_codes, predicted, sets_of, with_labels
 from marmix.app.reading import Table
 from marmix.app.survey import PREFIX, Plan, Rows
 from marmix.app.wording import LEVELS, note_cautions
@@ -170,7 +174,7 @@ class Case:
     @property
     def features(self) -> list[str]:
         """Names of the features of the model."""
-        return names_of(self.preparation)
+        return self.preparation.encoded_names().tolist()
 
     @property
     def any_missing(self) -> bool:
@@ -204,7 +208,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
     leading = statistical(comparison)
     model = Model(average, None if leading is None else average.estimators_[leading], rows.classes)
     step(0.9, "tests and intervals")
-    tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(plan.preparation), rows.missing)
+    tests = facts.parameter_tests(model, rows.X, rows.labels, plan.preparation.encoded_names().tolist(), rows.missing)
     predictions = predicted(average, rows.X, rows.complete, part(step, 0.92, 0.94))
     labelled, source = with_labels(predictions, rows)
     columns = labelled.columns(rows.classes.astype(str).tolist(), source)
@@ -238,11 +242,6 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
     analysis = analysis_of(case, [Caution("note", text) for text in plan.notes])
     average.selection_ = replace(average.selection_, verdict=analysis.findings.verdict)
     return replace(analysis, classifier=model.named(), columns=columns)
-
-
-def names_of(preparation: Preparation) -> list[str]:
-    """Names of the features of the model."""
-    return [str(name) for name in preparation.encoded_names()]
 
 
 def part(step: Step, start: float, end: float) -> Step:

@@ -11,7 +11,7 @@ _OWN = ("answer", "accept", "label", "options", "meta")  # fields of Prodigy tha
 Answer = tuple[Any, str | None, str]  # who, of which question (None for all), and the label
 
 
-def read_tasks(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
+def read_tasks(path: Path, data: bytes) -> tuple[dict[str, list[Any]], list[str]]:
     """Columns of the tasks in a JSON or JSONL file, and which of them are answers.
 
     Features are the numbers, texts and truth values in `data` and `meta` of a task of Label Studio, in `meta` and the other
@@ -20,7 +20,7 @@ def read_tasks(path: Path) -> tuple[dict[str, list[Any]], list[str]]:
     """
     wanted = "JSON from Label Studio, or JSONL from Prodigy"
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = data.decode("utf-8-sig")
         tasks = json.loads(text if path.suffix.lower() == ".json" else f"[{','.join(text.strip().splitlines())}]")
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}): export {wanted}.") from None

@@ -20,8 +20,8 @@ from marmix.app import saved
 from marmix.app.annotations import tasks_of
 from marmix.app.findings import finite
 from marmix.app.fit import FILES, require_libraries
+from marmix.app.models import predicted, with_labels
 from marmix.app.page import bars, environment, policy, readable
-from marmix.app.predictions import predicted, with_labels
 from marmix.app.reading import Table, read, write_rows
 from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, own_columns
 from marmix.audit import Audit, AuditResult, Estimate

@@ -128,7 +128,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     | {"help": "feature cells that mean missing, such as 999"},
     "--impute-features": {"choices": ("median", "drop"), "default": "median", "metavar": "HOW"}
     | {"help": "median, or drop: no label where a feature is missing"},
-    "--classes": _SEVERAL | {"metavar": "TEXT", "help": "all classes, if one is named None or -1"},
+    "--classes": _SEVERAL | {"metavar": "C", "help": "all classes, if one is named None or -1"},
     "--keep": _REPEATED | {"metavar": "COLUMN", "help": "use a column that looks like an identifier or a leak"},
     "--model": {"choices": KINDS, "default": "auto", "metavar": "KIND"}
     | {"help": f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"},

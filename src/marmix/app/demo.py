@@ -22,8 +22,8 @@ from marmix.terminal import Progress
 DATA, TRUTH, LABELS = "mammography.csv", "biopsies.csv", "audit-labels.csv"
 LABEL, ID = "finding", "mass"
 ABOUT = (
-    "Mammographic masses: the finding is missing where the radiologist was undecided.\n"
-    "Biopsies say what it would have been; the fit does not see them (Elter and others,\n2007)."
+    "Mammographic masses (Elter and others, 2007): the finding is missing where the\n"
+    "radiologist was undecided. Biopsies, which the fit does not see, tell it."
 )
 
 

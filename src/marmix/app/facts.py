@@ -205,7 +205,7 @@ def statistical_facts(model: Model, any_missing: bool) -> StatisticalFacts | Non
         iterations=int(estimator.n_iter_),
         passes=int(estimator.n_passes_),
         weight=model.weights[name],
-        units=SCALED if len(model.statistical) > 1 else "",
+        units=SCALED if any(getattr(step, "with_std", False) for step in model.statistical) else "",
     )
 
 
@@ -276,7 +276,9 @@ def _compared(it: Compared, gain: Gain, what: str, name: str = "") -> Comparison
     answer = "clearly better" if gain.clear else "worse" if gain.clear_loss else "no clear difference"
     if gain.declined:
         answer = f"it cannot be told, as {gain.no_overlap}"
-    sentence = f"{what}: {answer}. The estimated log-loss is {ours:.3f} against {theirs:.3f} ({gain.difference})."
+    change, low, high = (f"{value:.3f}".replace("-0.000", "0.000") for value in (gain.gain, *gain.interval))
+    losses = f"{ours:.3f} against {theirs:.3f} (difference {change}, 95 % interval {low} to {high})"
+    sentence = f"{what}: {answer}. The estimated log-loss is {losses}."
     better = None if gain.declined else gain.clear
     return Comparison(better, sentence, name, ours, theirs, gain.gain, *gain.interval)
 

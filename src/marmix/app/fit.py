@@ -1,6 +1,8 @@
 """`marmix fit`: from a file to imputed labels, a model and a report."""
 
 import json
+from contextlib import suppress
+from ctypes import CDLL
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,10 +32,9 @@ def fit_file(options: Options, progress: Progress) -> Findings:
         progress.say(table.path, table.notes)
         plan = survey(table, options)
         table = plan.table
-        arrow().default_memory_pool().release_unused()  # of the columns in whose place are features
+        release_memory()  # of the columns in whose place are features
         progress.say(table.path, [*plan.notes, *plan.preparation.notes_])
-        X = plan.rows.X
-        with progress.phase("fitting", announced(plan.options.model, *X.shape)) as step:
+        with progress.phase("fitting", announced(options.model, plan.rows)) as step:
             analysis = analyse(table, plan, step)
         with progress.phase("writing"):
             return write(analysis, table, plan, folder)
@@ -62,6 +63,13 @@ def write(analysis: Analysis, table: Table, plan: Plan, folder: Path) -> Finding
     pipeline = Pipeline([("preparation", plan.preparation), ("classifier", analysis.classifier)])
     persistence.save(pipeline, folder / "model.marmix", about=about)
     return findings
+
+
+def release_memory() -> None:
+    """Give memory that is not used any more back to the system, as far as it can be asked to take it."""
+    arrow().default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError, TypeError):  # not with glibc
+        CDLL(None).malloc_trim(0)
 
 
 def require_libraries() -> None:

@@ -1,7 +1,7 @@
 """The classifier of a report: candidates compared on a sample of the rows, averaged for all rows, and in words."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -9,21 +9,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
-from marmix.app.survey import Rows
+from marmix.app.findings import SetFacts
+from marmix.app.survey import GIVEN, IMPUTED, PREFIX, Rows
 from marmix.core.arrays import Array
 from marmix.core.labels import most_voted
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.estimators.student import MARStudentMixture
+from marmix.evaluation.conformal import conformal_sets
+from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
+from marmix.plotting.fits import missing_proba
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import default_candidates, models_missingness, settled
 from marmix.selection.comparison import SAMPLE, Comparison, compare, refitted
 from marmix.selection.held_out import sample_places
-from marmix.tables.encoder import Encoder, numbers_of
+from marmix.tables.cells import counted
+from marmix.tables.preparation import Encoder, numbers_of
 
 Step = Callable[[float, str], object]  # called with the finished share of the work, and what is done next
 
@@ -31,6 +38,7 @@ LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left 
 
 _SHIFTED = 200_000  # most rows behind the offsets for known class shares
 
+_BLOCK = 65_536  # rows predicted together
 _COST = {"auto": 1.0, "mixture": 0.5, "kernel": 0.4, "logistic": 0.3, "boosting": 0.3}  # in relation to all kinds
 KINDS = {
     "MARGaussianMixture": "Gaussian classes",
@@ -90,7 +98,8 @@ class Model:
             kind = type(self.candidates[name][-1]).__name__
             shares[KINDS.get(kind, kind)] = shares.get(KINDS.get(kind, kind), 0.0) + weight
         parts = sorted(shares.items(), key=lambda item: -item[1])
-        return f"average of {len(members)} models: {', '.join(f'{kind} {share:.2f}' for kind, share in parts)}"
+        words = [f"{kind} {share:.2f}" for kind, share in parts] if len(parts) > 1 else list(shares)
+        return f"average of {len(members)} models: {', '.join(words)}"
 
 
 def model_in_words(estimator: Any, any_missing: bool = True) -> str:
@@ -155,17 +164,16 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
     return {name: grid[name] for name in distinct.values()}
 
 
-def announced(kind: str, n_rows: int, n_features: int) -> str:
-    """What is fitted, and about how long it takes.
+def announced(kind: str, rows: Rows) -> str:
+    """What is fitted, and how long it takes at most, usually.
 
-    The seconds of one core are ``4 + 0.0025 (n d)^0.7`` for all kinds of models, measured on files of 942 x 4 to 5,000 x 50.
+    The seconds of one core are ``(4 + 0.0025 (n d)^0.7) max(K / 4, 1)`` for all kinds of models, measured on files of 942 x 4 to
+    5,000 x 50, and of up to 30 classes.
     """
-    n = min(n_rows, SAMPLE)
-    seconds = _COST[kind] * (4.0 + 0.0025 * (n * n_features) ** 0.7)
-    time = f"{10.0 * max(round(seconds / 10.0), 1):.0f} s" if seconds < 95.0 else f"{seconds / 60.0:.0f} min"
-    return (
-        f"about {time} for candidates and usual classifiers, cross-validated on {n:,} rows with {n_features:,} features"
-    )
+    d, n = rows.X.shape[1], min(len(rows.X), SAMPLE)
+    seconds = _COST[kind] * (4.0 + 0.0025 * (n * d) ** 0.7) * max(len(rows.classes) / 4.0, 1.0) + 4e-6 * rows.X.size
+    time = f"{5.0 * np.ceil(seconds / 5.0):.0f} s" if seconds < 90.0 else f"{np.ceil(seconds / 60.0):.0f} min"
+    return f"models are compared on {n:,} rows with {counted(d, 'feature')}, usually in less than {time}"
 
 
 def compared(cv: MARClassifierCV, sample: Sample, step: Step, kept: Comparison | None = None) -> Comparison:
@@ -249,6 +257,89 @@ def least_weight(n_rows: int, n_compared: int) -> float:
 
 def _refit(pipeline: Pipeline, X: Array, labels: NDArray[Any], missing: Any) -> Pipeline:
     """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
+    refit = settled(pipeline)
+    for step in refit[:-1]:
+        if isinstance(step, StandardScaler):  # which makes a copy, and the models standardise the rows themselves
+            step.set_params(copy=False, with_mean=False, with_std=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report
-        return settled(pipeline).fit(X, labels, **{f"{pipeline.steps[-1][0]}__missing": missing})
+        return refit.fit(X, labels, **{f"{pipeline.steps[-1][0]}__missing": missing})
+
+
+# Predictions for the rows of a table
+
+
+class Predicted(NamedTuple):
+    """Predictions for the rows of a table; NaN and -1 for rows with a missing feature.
+
+    The uncertainty is the normalised entropy of the class probabilities, ``H(tau) / log K``: 0 if the class is certain, 1 if
+    all classes are equally probable.
+    """
+
+    proba: Array  # (n, K)
+    missing: Array  # (n,), P(label missing); NaN if the classifier has no mechanism
+    code: NDArray[np.intp]  # (n,), the most probable class
+    uncertainty: Array  # (n,)
+
+    def columns(self, classes: Sequence[str], source: NDArray[Any] | None = None) -> dict[str, NDArray[Any]]:
+        """The columns to add to a table, with where its labels are from."""
+        return {
+            f"{PREFIX}label": np.array([*classes, ""], dtype=object)[self.code],
+            **({} if source is None else {f"{PREFIX}source": source}),
+            **{f"{PREFIX}p_{name}": p for name, p in zip(classes, self.proba.T, strict=True)},
+            f"{PREFIX}uncertainty": self.uncertainty,
+            f"{PREFIX}missing_proba": self.missing,
+        }
+
+
+def predicted(classifier: Any, X: Array, complete: NDArray[np.bool_], step: Step = lambda *_: None) -> Predicted:
+    """Predict the rows of a table, of which those that are complete have the features X."""
+    n, K, places = len(complete), len(classifier.classes_), np.flatnonzero(complete)
+    proba, missing, code = np.full((n, K), np.nan), np.full(n, np.nan), np.full(n, -1)
+    for start in range(0, len(X), _BLOCK):
+        step(start / len(X), "predicting")
+        inside, block = places[start : start + _BLOCK], X[start : start + _BLOCK]
+        proba[inside] = classifier.predict_proba(block)
+        if (q := missing_proba(classifier, block)) is not None:
+            missing[inside] = q
+    code[complete] = proba[complete].argmax(axis=1)
+    return Predicted(proba, missing, code, entr(proba).sum(axis=1) / np.log(K))
+
+
+def given_codes(rows: Rows, proba: Array) -> NDArray[np.integer[Any]]:
+    """Codes of the given labels, -1 where missing; of votes the most voted class, the most probable one of tied classes."""
+    return rows.codes if rows.shares is None else most_voted(rows.shares, proba)
+
+
+def with_labels(predictions: Predicted, rows: Rows) -> tuple[Predicted, NDArray[Any]]:
+    """The predictions with the labels that are given in place of predicted ones, and where the label of each row is from."""
+    given = given_codes(rows, predictions.proba)
+    source = np.array(["", IMPUTED], dtype=object)[(predictions.code >= 0).astype(int)]
+    source[given >= 0] = GIVEN if rows.source is None else rows.source[given >= 0]
+    return predictions._replace(code=np.where(given >= 0, given, predictions.code)), source
+
+
+def sets_of(
+    coverage: float, sample: Sample, held_out: Array | None, rows: Rows, predictions: Predicted
+) -> tuple[NDArray[Any], SetFacts]:
+    """The classes of each row as text, the most probable first, such that a share of the sets holds the true one.
+
+    They are calibrated on a sample with held-out probabilities; a given label is its own set.
+    """
+    if held_out is None:
+        raise ValueError("--sets needs at least two labelled rows of every class.")
+    without = np.asarray(sample.labels < 0 if sample.labels.ndim == 1 else ~sample.labels.any(axis=1))
+    missing, forest = flexible_missing_proba(sample.X, without)
+    classes, codes = rows.classes.astype(str), given_codes(rows, predictions.proba)
+    texts = np.array([*classes.tolist(), ""], dtype=object)[codes]
+    unlabelled = codes[rows.complete] < 0
+    places = np.flatnonzero(rows.complete)[unlabelled]
+    proba = predictions.proba[places]
+    q = np.minimum(forest.predict_proba(rows.X[unlabelled])[:, 1], 1.0 - 1.0 / len(missing))
+    inside = conformal_sets(
+        sample.labels, held_out, missing, proba, q, classes=np.arange(len(classes)), coverage=coverage
+    )
+    for place, order, members in zip(places, np.argsort(-proba, axis=1, kind="stable"), inside, strict=True):
+        texts[place] = " | ".join(classes[order[members[order]]])
+    sizes = inside.sum(axis=1)
+    return texts, SetFacts(coverage, int(np.sum(sizes == 1)), float(sizes.mean()))

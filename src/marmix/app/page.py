@@ -53,11 +53,13 @@ def report_html(contents: Contents) -> str:
     by its hash, one style sheet. Every value from the data is escaped, and shortened if long.
     """
     findings, model = contents.findings, contents.findings.model
-    classes, lacking = findings.labels.classes, set()
-    if not findings.cautions:
-        lacking.add("warnings")
+    classes, sections = findings.labels.classes, dict(SECTIONS)
+    warned = [one for one in findings.cautions if one.level != "note"]
+    if not warned:
+        del sections["warnings"]
+        sections |= {"warnings": "Notes"} if findings.cautions else {}  # the last ones
     if not findings.scoreboard:
-        lacking.add("rivals")
+        del sections["rivals"]
     order = sorted(classes, key=lambda one: -(one.given + one.imputed)) if len(classes) > MANY_CLASSES else classes
     shown = findings.statistical if findings.statistical and findings.statistical.weight >= INTERPRETED else None
     return str(
@@ -67,11 +69,11 @@ def report_html(contents: Contents) -> str:
             contents=contents,
             findings=findings,
             labels=findings.labels,
-            sections={key: link for key, link in SECTIONS.items() if key not in lacking},
+            sections=sections,
             title=wording.verdict_title(findings),
             verdict=findings.verdict,
             bars=bars(findings.verdict),
-            warned=[one for one in findings.cautions if one.level != "note"],
+            warned=warned,
             notes=[one for one in findings.cautions if one.level == "note"],
             classes=(order[:MANY_CLASSES], order[MANY_CLASSES:]),
             confusions=_confusions(findings),

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from hashlib import file_digest
+from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -196,15 +196,16 @@ def read(
             raise ValueError(f"--{option.replace('_', '-')} has no meaning for {path.name}: leave it out.")
     _check_size(path, kind)
     with _naming(path):
-        if kind == "json":
-            columns, answers = read_tasks(path)
-            table = Table(path, arrow().table({name: _array(cells) for name, cells in columns.items()}), index=answers)
-        elif kind == "text":
-            table = _text_file(path, sniffed(path, encoding, delimiter, decimal, header_row))
+        if kind == "text":
+            table = _text_file(path, encoding, delimiter, decimal, header_row)
         else:
-            table = _sheet(path, sheet, header_row, decimal) if kind == "excel" else _typed_file(path, kind)
-        with open(path, "rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
+            data = path.read_bytes()
+            if kind == "excel":
+                table = _sheet(path, data, sheet, header_row, decimal)
+            else:
+                table = _tasks(path, data) if kind == "json" else _typed_file(path, data, kind)
+            table = replace(table, digest=sha256(data).hexdigest())
+            del data
     arrow().default_memory_pool().release_unused()
     names = table.names
     if not names or not table.data.num_rows:
@@ -218,7 +219,7 @@ def read(
     if not names[0].strip():
         note = "The first column has no name: it was taken for names of the rows, not for a feature."
         table = replace(table, index=names[:1], notes=[*table.notes, note])
-    return replace(table, digest=digest)
+    return table
 
 
 def joined(table: Table, other: Table, id: str | None) -> Table:
@@ -247,8 +248,6 @@ def _kind(path: Path) -> str:
         near = get_close_matches(path.name, os.listdir(path.parent) if path.parent.is_dir() else [], 1)
         hint = f"Did you mean {path.parent / near[0]}?" if near else "Check the name and the folder."
         raise FileNotFoundError(f"{path} is not there. {hint}")
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file: save the data in a file, and name that.")
     kind = _KINDS.get(_ending(path))
     if kind is None or (kind != "text" and path.suffix.lower() == ".gz"):
         raise ValueError(f"{path}: the name should end in {', '.join(_KINDS)}, or .csv.gz: rename or convert the file.")
@@ -279,6 +278,10 @@ def _naming(path: Path, any_error: bool = False) -> Iterator[None]:
     """Turn errors of the libraries that read files into ValueErrors of one line that name the file."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not text in {error.encoding} ({error}): name its encoding, such as --encoding cp1252."
+        ) from None
     except Exception as error:
         if isinstance(error, PermissionError) or not (
             any_error or isinstance(error, (arrow().ArrowException, EOFError, OSError, zlib.error))
@@ -290,31 +293,95 @@ def _naming(path: Path, any_error: bool = False) -> Iterator[None]:
         ) from None
 
 
-def _typed_file(path: Path, kind: str) -> Table:
-    pa = arrow()
-    with open(path, "rb") as file:
-        if kind == "parquet":
-            data = arrow(".parquet").ParquetFile(file).read()
-        else:
-            stream = file.read(6) != b"ARROW1"
-            file.seek(0)
-            data = (pa.ipc.open_stream if stream else pa.ipc.open_file)(file).read_all()
-    data.validate(full=True)
-    data = as_table(data)
-    stored = (data.schema.pandas_metadata or {}).get("index_columns", [])
-    return Table(path, data, index=[name for name in stored if isinstance(name, str)])
+def _tasks(path: Path, data: bytes) -> Table:
+    columns, answers = read_tasks(path, data)
+    return Table(path, arrow().table({name: _array(cells) for name, cells in columns.items()}), index=answers)
+
+
+def _typed_file(path: Path, data: bytes, kind: str) -> Table:
+    pa, buffer = arrow(), arrow().BufferReader(data)
+    if kind == "parquet":
+        table = arrow(".parquet").ParquetFile(buffer).read()
+    else:
+        table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(buffer).read_all()
+    table.validate(full=True)
+    table = as_table(table)
+    stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    return Table(path, table, index=[name for name in stored if isinstance(name, str)])
 
 
 # How a text file is written
 
 
-class Sniffed(NamedTuple):
-    """The dialect of a file, its column names, whether its quotation marks come in pairs, and what was assumed."""
+class _Hashed(io.FileIO):
+    """A file that is hashed as it is read."""
 
-    dialect: Dialect
-    names: list[str]
-    paired: bool
-    notes: list[str]
+    def __init__(self, path: Path):
+        super().__init__(path)
+        self.hash = sha256()
+
+    def read(self, size: int | None = -1) -> bytes:
+        part = super().read(size) or b""
+        self.hash.update(part)
+        return part
+
+
+class TextFile(io.RawIOBase):
+    """The bytes of a text file, read once: on the way they are hashed, and decoded to see that they are text.
+
+    Attributes
+    ----------
+    codec : str
+        The given encoding, or that of a byte order mark, or the usual one; UnicodeDecodeError if bytes do not fit.
+    head : str
+        The first lines.
+    quotes : int
+        Quotation marks so far.
+    """
+
+    def __init__(self, path: Path, given: str | None, usual: str = "utf-8"):
+        self._path, self._file, self.head, self.quotes = path, _Hashed(path), "", 0
+        self._bytes: Any = gzip.GzipFile(fileobj=self._file) if path.suffix.lower() == ".gz" else self._file
+        self._first = self._bytes.read(_HEAD)
+        self.codec = given or next((name for mark, name in _MARKS.items() if self._first.startswith(mark)), usual)
+        try:
+            "".encode(self.codec)
+        except LookupError:
+            raise ValueError(f"there is no encoding {shown(given)}: try utf-8, cp1252, latin-1 or utf-16.") from None
+        self._decode = codecs.getincrementaldecoder(self.codec)().decode
+        self.head = self._decoded(self._first)
+        if len(self._first) == _HEAD:
+            self.head = self.head[: self.head.rfind("\n") + 1] or self.head
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file up to here, in hexadecimal."""
+        return self._file.hash.hexdigest()
+
+    def readable(self) -> bool:
+        """True, as pyarrow asks."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """At most so many of the next bytes."""
+        part, self._first = self._first[:size], self._first[size:]
+        if not part:
+            part = self._bytes.read(size)
+            self._decoded(part)
+        return part
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def _decoded(self, part: bytes) -> str:
+        text: str = self._decode(part)
+        if "\0" in text:
+            what = "it has NUL bytes. If it is UTF-16, give --encoding utf-16"
+            raise ValueError(f"{self._path} is not plain text: {what}; otherwise name it after what it is.")
+        self.quotes += text.count('"')
+        return text
 
 
 class Row(NamedTuple):
@@ -326,13 +393,14 @@ class Row(NamedTuple):
 
 def sniffed(
     path: Path,
+    file: TextFile,
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
     header_row: int | None = None,
-) -> Sniffed:
-    """Find out from its first rows how a text file is written, as far as it is not given."""
-    codec, text, paired = _decoded(path, encoding)
+) -> tuple[Dialect, list[str], list[str]]:
+    """How a text file is written, judged by its first rows, its column names, and what was assumed."""
+    codec, text = file.codec, file.head
     notes, usual = [], _USUAL.get(_ending(path))
     if encoding is None and codec == "utf-16":
         notes.append("The file is in UTF-16.")
@@ -361,40 +429,7 @@ def sniffed(
         decimal, more = _decimal(list(zip_longest(*body, fillvalue="")), mark, path)
         notes += more
     newline = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
-    return Sniffed(Dialect(codec, mark, decimal, header.line, newline), list(header.cells), paired, notes)
-
-
-def _opened(path: Path) -> Any:
-    """A text file as bytes."""
-    return (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb")
-
-
-def _decoded(path: Path, given: str | None) -> tuple[str, str, bool]:
-    """The encoding of a text file, its first lines, and whether its quotation marks come in pairs."""
-    with _opened(path) as file:
-        first = file.read(4)
-    marked = [name for mark, name in _MARKS.items() if first.startswith(mark)]
-    for codec in [given] if given else marked or ["utf-8", "cp1252", "latin-1"]:
-        head, quotes = "", 0
-        try:
-            "".encode(codec)
-            decoder = codecs.getincrementaldecoder(codec)()
-            with _opened(path) as file:
-                while part := file.read(_BLOCK):
-                    text = decoder.decode(part)
-                    if "\0" in text:
-                        what = "it has NUL bytes. If it is UTF-16, give --encoding utf-16"
-                        raise ValueError(f"{path} is not plain text: {what}; otherwise name it after what it is.")
-                    quotes += text.count('"')
-                    head += text if len(head) < _HEAD else ""
-        except LookupError:
-            raise ValueError(f"there is no encoding {shown(codec)}: try utf-8, cp1252, latin-1 or utf-16.") from None
-        except UnicodeDecodeError as error:
-            wrong = str(error)
-            continue
-        lines = head[:_HEAD]
-        return codec, lines if len(head) <= _HEAD else lines[: lines.rfind("\n") + 1] or lines, quotes % 2 == 0
-    raise ValueError(f"{path} is not text in {codec} ({wrong}): name its encoding, such as --encoding cp1252.")
+    return Dialect(codec, mark, decimal, header.line, newline), list(header.cells), notes
 
 
 def _rows(text: str, delimiter: str) -> Iterator[Row]:
@@ -494,10 +529,9 @@ def _decimal(columns: Sequence[Sequence[str]], delimiter: str, path: Path) -> tu
 # Text files
 
 
-def _batches(path: Path, found: Sniffed) -> Iterator[Any]:
-    """The rows of a text file as record batches of text, whose columns are numbered."""
-    pa, pacsv, ragged = arrow(), arrow(".csv"), []
-    names = [str(j) for j in range(len(found.names))]
+def _batches(path: Path, file: TextFile, dialect: Dialect, width: int) -> Iterator[Any]:
+    """The rows of a text file of so many columns as record batches of text, whose columns are numbered."""
+    pa, pacsv, ragged, names = arrow(), arrow(".csv"), [], list(map(str, range(width)))
 
     def refuse(row: Any) -> str:
         ragged.append(row)
@@ -506,35 +540,34 @@ def _batches(path: Path, found: Sniffed) -> Iterator[Any]:
     reading = pacsv.ReadOptions(
         use_threads=False,  # with threads, errors do not name the row
         block_size=max(_BLOCK, _OF_COLUMN * len(names)),
-        skip_rows=found.dialect.header_row,
+        skip_rows=dialect.header_row,
         column_names=names,
-        encoding=found.dialect.encoding.removesuffix("-sig"),
+        encoding=dialect.encoding.removesuffix("-sig"),
     )
-    parsing = pacsv.ParseOptions(delimiter=found.dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse)
+    parsing = pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse)
     conversion = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[])
     try:
-        with _opened(path) as file:
-            yield from pacsv.open_csv(file, reading, parsing, conversion)
+        yield from pacsv.open_csv(file, reading, parsing, conversion)
     except pa.ArrowInvalid:
         if not ragged:
             raise
         row = ragged[0]
         raise ValueError(
-            f"{path}: data row {row.number - found.dialect.header_row} has {counted(row.actual_columns, 'cell')}, where the "
+            f"{path}: data row {row.number - dialect.header_row} has {counted(row.actual_columns, 'cell')}, where the "
             f"header has {row.expected_columns}. Quote cells that contain the delimiter. Is there a quotation mark that is not "
             "closed? Write quotation marks within a cell twice."
         ) from None
 
 
 def text_batches(path: Path) -> Iterator[Any]:
-    """The rows of a large text file as record batches of text with a decimal point in its numbers."""
+    """The rows of a large text file in UTF-8 as record batches of text with a decimal point in its numbers."""
     if _kind(path) != "text":
         raise ValueError(f"{path} is not a text file: read it in parts, and give these.")
-    with _naming(path):
-        found = sniffed(path)
-        for batch in _batches(path, found):
-            columns = [_with_point(column) if found.dialect.decimal == "," else column for column in batch.columns]
-            yield arrow().RecordBatch.from_arrays(columns, found.names)
+    with _naming(path), TextFile(path, None) as file:
+        dialect, names, _ = sniffed(path, file)
+        for batch in _batches(path, file, dialect, len(names)):
+            columns = [_with_point(column) if dialect.decimal == "," else column for column in batch.columns]
+            yield arrow().RecordBatch.from_arrays(columns, names)
 
 
 class _Block(NamedTuple):
@@ -550,26 +583,36 @@ class _Block(NamedTuple):
         return _with(text, self.places, self.texts) if len(self.places) else text
 
 
-def _text_file(path: Path, found: Sniffed) -> Table:
-    """All rows of a text file."""
-    pa, names, decimal = arrow(), found.names, found.dialect.decimal
+def _text_file(path: Path, encoding: str | None, *given: Any) -> Table:
+    """All rows of a text file, which is read again only if a later part shows that its encoding is another one."""
+    wrong: Exception
+    for usual in ("utf-8", "cp1252", "latin-1"):
+        try:
+            with TextFile(path, encoding, usual) as file:
+                return _parsed(path, file, *sniffed(path, file, encoding, *given))
+        except UnicodeDecodeError as error:
+            wrong = error
+    raise wrong
+
+
+def _parsed(path: Path, file: TextFile, dialect: Dialect, names: list[str], notes: list[str]) -> Table:
+    decimal, width = dialect.decimal, len(names)
     columns: list[list[_Block]] = [[] for _ in names]
     filled, last = np.zeros(len(names), dtype=bool), ""
-    for batch in _batches(path, found):
+    for batch in _batches(path, file, dialect, width):
         for j, cells in enumerate(batch.columns):
             numeric = all(is_numeric(block.cells.type) for block in columns[j][-1:])
             columns[j].append((_round_trip(cells, decimal) if numeric else None) or _Block(cells))
             filled[j] |= arrow(".compute").any(arrow(".compute").not_equal(cells, "")).as_py() is True
         last = batch.columns[-1][-1].as_py()
-    if "\n" in last and not found.paired:
+    if "\n" in last and file.quotes % 2:
         raise ValueError(
             f"{path} has a quotation mark that is not closed: see the last cell, which begins with {shown(last)}. Write "
             "quotation marks within a cell twice."
         )
-    notes = list(found.notes)
     while len(names) > 1 and not names[-1].strip() and not filled[len(names) - 1]:
         names = names[:-1]
-    if len(names) < len(found.names):
+    if len(names) < width:
         notes.append("Columns at the end without a name and cells were left out.")
     arrays, verbatim = [], {}
     for name, blocks in zip(names, columns, strict=False):
@@ -578,7 +621,7 @@ def _text_file(path: Path, found: Sniffed) -> Table:
         arrays.append(array)
         if len(places):
             verbatim[name] = places, texts
-    return Table(path, pa.Table.from_arrays(arrays, names), found.dialect, notes, verbatim=verbatim)
+    return Table(path, arrow().Table.from_arrays(arrays, names), dialect, notes, digest=file.digest, verbatim=verbatim)
 
 
 def _joined(blocks: list[_Block], decimal: str) -> _Block:
@@ -634,16 +677,18 @@ def _with_point(array: Any) -> Any:
 # Excel
 
 
-def _sheet(path: Path, sheet: str | int | None, header_row: int | None, decimal: str | None) -> Table:
+def _sheet(path: Path, data: bytes, sheet: str | int | None, header_row: int | None, decimal: str | None) -> Table:
     """The chosen or the first sheet; each column has the type of its cells, or is text if they have several."""
     try:
         from openpyxl import load_workbook
     except ModuleNotFoundError:
         raise ImportError("marmix reads Excel files with openpyxl: pip install 'marmix[cli]'") from None
-    with open(path, "rb") as file, warnings.catch_warnings(), redirect_stdout(None):
+    with warnings.catch_warnings(), redirect_stdout(None):
         warnings.simplefilter("ignore")  # openpyxl warns about unknown styles, and prints
         with _naming(path, any_error=True):
-            pages = {page.title: page for page in load_workbook(file, read_only=True, data_only=True).worksheets}
+            pages = {
+                page.title: page for page in load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets
+            }
         title = _title(path, list(pages), sheet)
         with _naming(path, any_error=True):
             pages[title].reset_dimensions()  # the file may state them wrongly

@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix import persistence
 from marmix.app import facts
-from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, names_of, part
+from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, part
 from marmix.app.findings import Findings, ScoreFacts, finite
 from marmix.app.fit import require_libraries
-from marmix.app.models import Model, Sample, Step, compared, sampled, statistical
+from marmix.app.models import Model, Predicted, Sample, Step, compared, given_codes, predicted, sampled, statistical
 from marmix.app.page import report_html
-from marmix.app.predictions import Predicted, given_codes, predicted
 from marmix.app.reading import Table, read, write_rows
 from marmix.app.survey import Rows, complete_rows, labels_of, rows_of
 from marmix.app.wording import summary_lines
@@ -48,8 +47,7 @@ from marmix.selection.candidates import knows_missingness
 from marmix.selection.comparison import Q_MAX, Comparison, digest_of
 from marmix.tables import Encoder
 from marmix.tables.cells import as_table, counted, shown
-from marmix.tables.encoder import encoder_of
-from marmix.tables.preparation import Preparation
+from marmix.tables.preparation import Preparation, encoder_of
 from marmix.terminal import Progress, command_line
 
 FIGURES = ("png", "svg", "pdf")
@@ -86,16 +84,6 @@ class Request:
     command: Sequence[str] = ("marmix",)
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-_FACTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("label", "id"), ("the name of a column", lambda value: isinstance(value, str))),
-    **dict.fromkeys(("votes", "shares", "missing"), ("a list of text", _is_texts)),
-}
-
-
 class Saved(NamedTuple):
     """A model from a file: preparation of the columns, steps in between, classifier, and facts about the fit."""
 
@@ -105,13 +93,11 @@ class Saved(NamedTuple):
     about: Mapping[str, Any]
 
     def fact(self, name: str) -> Any:
-        """What `marmix fit` stored under this name in the model file; ValueError if something else was stored there."""
-        value, (words, is_sound) = self.about.get(name), _FACTS[name]
-        if value is not None and not is_sound(value):
-            raise ValueError(
-                f"the model file has {name!r} in its 'about', which is not {words}: save the model again without it."
-            )
-        return [] if value is None and name in ("votes", "shares", "missing") else value
+        """The column, or for votes, shares and missing the texts, that `marmix fit` stored under this name in the model file."""
+        several, value = name in ("votes", "shares", "missing"), self.about.get(name)
+        if several:
+            return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+        return value if isinstance(value, str) else None
 
     def transformed(self, X: NDArray[Any]) -> NDArray[Any]:
         """Features as the classifier takes them."""
@@ -312,7 +298,7 @@ def _is_fitted_to(classifier: Any, X: NDArray[Any], labels: NDArray[Any]) -> boo
         fit for fit in getattr(classifier, "estimators_", {"": [classifier]}).values() if hasattr(fit[-1], "fitted_to")
     ]
     fit = max(fits, key=lambda fit: fit[-1].model_.total_weight, default=None)
-    if fit is None or len(X) != fit[-1].model_.total_weight:
+    if fit is None:
         return False
     for _, step in getattr(fit, "steps", [])[:-1]:
         X = step.transform(X)
@@ -531,8 +517,8 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
     sample, comparison = sampled(rows, source.seed), None
     tests = facts.ParameterTests(facts.NOT_OF_FIT)
     tested = _other_rows(predictions, rows, sample)
-    if _is_of_fit(model, rows):
-        tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(saved.preparation))
+    if _is_fitted_to(saved.classifier, saved.transformed(rows.X), rows.labels):
+        tests = facts.parameter_tests(model, rows.X, rows.labels, saved.preparation.encoded_names().tolist())
         comparison = _compared_again(model.classifier, sample, source.seed, prior, part(step, 0.1, 0.9))
         tested = facts.held_out(comparison, sample.labels, len(rows.X))
     case = Case(
@@ -560,14 +546,6 @@ def _model(saved: Saved, classes: NDArray[Any]) -> tuple[Model, Any]:
     classifier.selection_ = replace(classifier.selection_, classes=np.arange(len(classes)))
     name = statistical(classifier.selection_)
     return Model(classifier, None if name is None else classifier.estimators_[name], classes), prior
-
-
-def _is_of_fit(model: Model, rows: Rows) -> bool:
-    """Whether the rows are those of the fit, judged by a candidate that was fitted to all of them."""
-    if model.statistical is not None:
-        return bool(model.statistical[-1].fitted_to(model.axes(rows.X), rows.labels))
-    pipeline = max(model.candidates.values(), key=lambda candidate: candidate[-1].model_.total_weight)
-    return bool(pipeline[-1].fitted_to(pipeline[:-1].transform(rows.X), rows.labels))
 
 
 def _compared_again(classifier: Any, sample: Sample, seed: int, prior: Any, step: Step) -> Comparison:

@@ -35,8 +35,7 @@ from marmix.tables.cells import (
     shown,
     trimmed,
 )
-from marmix.tables.encoder import Encoder, encoder_of, numbers_of
-from marmix.tables.preparation import Column, Counts, Preparation, check_columns
+from marmix.tables.preparation import Column, Counts, Encoder, Preparation, check_columns, encoder_of, numbers_of
 from marmix.terminal import command_line
 
 PREFIX = "marmix_"  # of the columns that are added
@@ -176,9 +175,10 @@ class Labels:
             )
         if len(texts) < 2:
             what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
+            texts = self.notes() if any(filter(None, self.marks)) else []
+            advice = [*texts, "If such a text is a class, name all classes with --classes."] if texts else []
             raise ValueError(
-                f"{self.where} has {what}: at least two classes must have labels. {' '.join([*self.notes(), ''])}If such a text "
-                "is a class, name all classes with --classes; if the classes are in another column, choose it."
+                " ".join([f"{self.where} has {what}: at least two must have labels. Choose another column?", *advice])
             )
         if self.named:
             return

@@ -87,8 +87,9 @@ def missingness(it: MissingnessFacts) -> str:
     sign = f"p {p_sign(p, it.at_floor)}".replace(" ", SPACE)
     ends = ""
     if it.informative and it.toss_up is not None:
-        ends = f" {percent(it.toss_up)} if all classes are equally probable, {percent(it.certain)} if the class is certain."
-    return f"{it.sentence}{ends} If there were no such link, {often} would show one as strong ({sign})."
+        ends = f": {percent(it.toss_up)} if all classes are equally probable, {percent(it.certain)} if the class is certain."
+    sentence = it.sentence.removesuffix("." * bool(ends))
+    return f"{sentence}{ends} If there were no such link, {often} would show one as strong ({sign})."
 
 
 # Notes of a fit, in terms of the file: its columns, its classes, and the options of the program.
@@ -173,7 +174,7 @@ _CAUTIONS, _CLASSES = 5, 6  # shown; the others are in the report
 def summary_lines(findings: Findings) -> list[str]:
     """The verdict and what to do next, the scoreboard, then the other findings and cautions, in about twenty lines."""
     labels, data, verdict = findings.labels, findings.data, findings.verdict
-    lines = [f"{verdict_title(findings)}."] if verdict is None else verdict_lines(verdict)
+    lines = [verdict_title(findings)] if verdict is None else verdict_lines(verdict)
     texts = labels.missing_in_words().removeprefix("Missing labels: ").removesuffix(".")
     head = f"{data.file}: {data.rows:,} rows, {labels.missing:,} without a label in '{data.label}'"
     lines += ["", (head + f" ({texts})" * bool(texts)).replace("\n", "\\n")]
@@ -187,11 +188,8 @@ def summary_lines(findings: Findings) -> list[str]:
 
 def verdict_lines(verdict: Verdict) -> list[str]:
     """The verdict, and what to do next."""
-    lines = [
-        f"{verdict.state.capitalize()}.",
-        fill(verdict.sentence, WIDTH, initial_indent="  ", subsequent_indent="  "),
-    ]
-    lines += [_fact("-", text, 2) for text in verdict.reasons]
+    lines = [verdict.state.capitalize(), "", fill(verdict.sentence, WIDTH)]
+    lines += [fill(f"- {text}", WIDTH, subsequent_indent="  ") for text in verdict.reasons]
     doing = fill(f"Next: {verdict.next[:1].lower()}{verdict.next[1:]}{':' if verdict.command else '.'}", WIDTH)
     return [*lines, "", doing, *[f"  {verdict.command}"] * bool(verdict.command)]
 
@@ -208,11 +206,18 @@ def scoreboard_head(imputed: int) -> list[str]:
     return [*(["wrong labels", "claimed"] if imputed else ["accuracy"]), "log-loss"]
 
 
+def columns_in_words(imputed: int) -> str:
+    """What the columns of the scoreboard say."""
+    wrong = "Claimed: wrong labels if the rows without a label were like those with one. " if imputed else ""
+    return f"{wrong}Log-loss: how wrong the probabilities of all rows are, 0 at best."
+
+
 def _scoreboard(findings: Findings) -> list[str]:
     imputed = findings.labels.imputed
     rows = [["", *scoreboard_head(imputed)]]
     rows += [[row.name, *(" ".join(cell) for cell in scores(row, imputed))] for row in findings.scoreboard]
     lines = ["  " + "".join(f"{cell:<{width}}" for cell, width in zip(row, _COLUMNS, strict=False)) for row in rows]
+    lines += ["", *(f"  {line}" for line in fill(columns_in_words(imputed), WIDTH - 2).splitlines())]
     return ["", *(line.rstrip().replace(SPACE, " ") for line in lines)] if findings.scoreboard else []
 
 

@@ -143,7 +143,7 @@ def as_classes(classes: Any) -> AnyArray:
     values = _as_array(classes)
     if values.ndim != 1 or len(set(values.tolist())) != len(values):
         raise ValueError(f"classes={classes!r}: name each class once, in a list.")
-    if any(map(_is_null, values.tolist())):
+    if any(map(is_null, values.tolist())):
         raise ValueError(f"classes={classes!r} names a missing value: leave it out.")
     return _of_one_type(values)
 
@@ -220,7 +220,7 @@ def _means_missing(value: Any, classes: set[Any]) -> bool:
     if isinstance(value, str):
         text = value.strip()
         return text in MISSING_LABELS and not classes & {text, value}
-    return _is_null(value) or (value == MISSING and MISSING not in classes)
+    return is_null(value) or (value == MISSING and MISSING not in classes)
 
 
 def _as_array(y: Any) -> AnyArray:
@@ -238,7 +238,8 @@ def _as_array(y: Any) -> AnyArray:
     return values.astype(object) if values.dtype.kind == "T" else values
 
 
-def _is_null(value: Any) -> bool:
+def is_null(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas.NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, numbers.Number) and value != value

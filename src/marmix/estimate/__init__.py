@@ -28,7 +28,7 @@ import numpy as np
 from marmix.audit import AuditResult
 from marmix.audit.intervals import Sample, total
 from marmix.core.arrays import Array
-from marmix.estimate.designs import Design, design_of
+from marmix.estimate.designs import Design, column, design_of
 from marmix.estimate.equations import FAMILIES, means, regress
 from marmix.estimate.results import Answer, answer
 from marmix.evaluation.scores import QUANTILE
@@ -73,7 +73,7 @@ def share(source: Any, X: Any, y: Any, of: Any = None, *, finite: bool = False) 
     >>> X, y = masses.data, masses.target
     >>> clf = MARLogisticRegression().fit(X, y)
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(clf, X, y).interval))
-    59% to 75%
+    59% to 73%
     >>> audit = Audit(clf, X, y, n=50)
     >>> result = audit.record(masses.target_true[audit.rows])    # 50 biopsies
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(result, X, y).interval))
@@ -146,8 +146,9 @@ def difference(
     ----------
     source, X, y, of, finite
         As in `share`.
-    groups : str, or array-like of shape (n,)
-        The group of each row, or the column of X that says it. With more than two groups, each is compared with the first.
+    groups : str, int or array-like of shape (n,)
+        The group of each row, or the column of X that says it, by name or number. With more than two groups, each is compared
+        with the first.
     value : callable, dict or array
         As in `mean`; in place of `of`.
 
@@ -171,10 +172,9 @@ def difference(
     design = design_of(source, X, y)
     inside = None if value is not None else _classes(design, of)
     f = _values(design, value, X) if inside is None else np.broadcast_to(inside, design.tau.shape)
-    cells = np.asarray(X[groups] if isinstance(groups, str) else groups)
-    if cells.shape != (len(f),):
-        raise ValueError(f"groups has shape {cells.shape}; one group for each of the {len(f)} rows is needed.")
-    names, place = np.unique(cells, return_inverse=True)
+    cells = column(X, groups, len(f), "groups")
+    distinct, place = np.unique(cells, return_inverse=True)
+    names = [_text(name) for name in distinct.tolist()]
     if len(names) < 2:
         raise ValueError("groups has a single group: there is nothing to compare.")
     values, g = means(design, f, np.eye(len(names))[place])
@@ -212,15 +212,15 @@ def regression(
     ----------
     source, X, y
         As in `share`.
-    covariates : list of names, table, dict of columns or array of shape (n, p)
-        Columns of X by name (by number in an array), or columns of their own; an intercept is added. Columns of text become one
+    covariates : name, list of names, table, dict of columns or array of shape (n, p)
+        Columns of X by name (or by number), or columns of their own; an intercept is added. Columns of text become one
         indicator for each level but the first. An empty list: the label alone.
     family : {"logistic", "linear", "poisson"}, default="logistic"
         Logit, identity or log of the mean. "poisson" with the label as response gives risk ratios.
     of : object or list, default=None
         The class that counts as one, all others as zero. By default the second of two; if the label is a covariate, each class
         but the first has an indicator.
-    response : str, array-like of shape (n,) or None, default=None
+    response : str, int, array-like of shape (n,) or None, default=None
         The response, or the column of X that has it; the label is then a covariate. By default the label is the response.
 
     Returns
@@ -254,11 +254,12 @@ def regression(
         Z = np.concatenate(
             [np.broadcast_to(Z, (n, K, Z.shape[2])), np.broadcast_to(chosen.T, (n, K, len(chosen)))], axis=2
         )
-        given = np.asarray(X[response] if isinstance(response, str) else response, dtype=float)
-        if given.shape != (n,) or not ((given >= kind.least) & (given <= kind.most)).all():
+        given = column(X, response, n, "response")
+        if given.dtype.kind not in "biuf" or not ((given >= kind.least) & (given <= kind.most)).all():
             raise ValueError(
                 f"response must have {n} numbers from {kind.least:g} to {kind.most:g}: transform it, or choose another family."
             )
+        given = given.astype(float)
         outcome, title = given[:, None], f"regression of {response if isinstance(response, str) else 'the response'}"
     values, g = regress(design, kind, Z, outcome)
     return answer(design, f"{family.title()} {title}", names, values, g, [""] * len(names), exp=kind.exp, tested=True)
@@ -278,7 +279,11 @@ def _classes(design: Design, of: Any) -> Array:
 
 
 def _named(design: Design, inside: Array) -> str:
-    return " or ".join(str(name) for name, one in zip(design.classes.tolist(), inside, strict=True) if one)
+    return " or ".join(_text(name) for name, one in zip(design.classes.tolist(), inside, strict=True) if one)
+
+
+def _text(name: Any) -> str:
+    return f"{name:g}" if isinstance(name, float) else str(name)
 
 
 def _values(design: Design, value: Any, X: Any) -> Array:
@@ -298,21 +303,25 @@ def _values(design: Design, value: Any, X: Any) -> Array:
 
 def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
     """Columns (n, p) and their names."""
-    if isinstance(covariates, list | tuple):
-        if not len(covariates):
-            return np.empty((n, 0)), []
-        covariates = (
-            X[list(covariates)] if hasattr(X, "columns") else {f"x{i}": np.asarray(X)[:, i] for i in covariates}
-        )
-    elif not (isinstance(covariates, dict) or hasattr(covariates, "columns")):
-        columns = np.asarray(covariates, dtype=float).reshape(n, -1)
-        covariates = {f"x{i}": column for i, column in enumerate(columns.T)}
-    by_name = {str(name): np.asarray(covariates[name]) for name in getattr(covariates, "columns", covariates)}
-    if all(column.dtype.kind in "biuf" for column in by_name.values()):
-        Z, names = np.column_stack([*by_name.values()]).astype(float), [*by_name]
+    if isinstance(covariates, str | int):
+        covariates = [covariates]
+    if isinstance(covariates, list | tuple) and all(isinstance(one, str | int) for one in covariates):
+        named = {one if isinstance(one, str) else _heading(X, one): one for one in covariates}
+    elif isinstance(covariates, dict) or hasattr(covariates, "columns"):
+        named = {str(name): covariates[name] for name in getattr(covariates, "columns", covariates)}
     else:
-        preparation = Preparation(impute="drop").fit(by_name)
-        Z, names = preparation.transform(by_name), preparation.get_feature_names_out().tolist()
-    if len(Z) != n or not np.isfinite(Z).all():
-        raise ValueError(f"covariates must have {n} rows without missing values: fill these in, or leave out the rows.")
-    return Z, names
+        own = np.asarray(covariates, dtype=float)
+        own = own[:, None] if own.ndim == 1 else own
+        names = [covariates.name] if getattr(covariates, "name", None) else [f"x{i}" for i in range(own.shape[1])]
+        named = dict(zip(names, own.T, strict=True))
+    by_name = {name: column(X, values, n, f"the covariate {name}") for name, values in named.items()}
+    if not by_name:
+        return np.empty((n, 0)), []
+    if all(values.dtype.kind in "biuf" for values in by_name.values()):
+        return np.column_stack([*by_name.values()]).astype(float), [*by_name]
+    preparation = Preparation(impute="drop").fit(by_name)
+    return preparation.transform(by_name), preparation.get_feature_names_out().tolist()
+
+
+def _heading(X: Any, i: int) -> str:
+    return str(X.columns[i]) if hasattr(X, "columns") else f"x{i}"

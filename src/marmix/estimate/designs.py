@@ -9,11 +9,13 @@ With posteriors :math:`\tau`, labels y, and w the inverse probability of a label
 stand for the labels of all rows in an estimating equation :math:`\sum_{ik} r_{ik} \psi_{ik}(\theta) = 0`. If row i moves the
 solution by :math:`g_{ik}` where its class is k, the covariance of the solution follows from the design:
 
-- **doubly robust**: :math:`w = 1 / (1 - q)` with cross-fitted :math:`\tau` and q, and the covariance is
+- **doubly robust**: :math:`w = 1 / (1 - q)` with cross-fitted :math:`\tau` and q, calibrated such that labelled rows resemble
+  all rows where :math:`\tau` may be wrong. With p degrees of freedom used for that, and :math:`n_e` effective labels, the
+  covariance is
 
   .. math::
 
-      \sum_i \Big( \sum_k r_{ik} g_{ik} \Big)^2 + \sum_c \Big( \sum_{ik} (1 - w_i)\, d_{cik}\, g_{ik} \Big)^2,
+      \frac{n_e}{n_e - p} \sum_i \Big( \sum_k r_{ik} g_{ik} \Big)^2 + \sum_c \Big( \sum_{ik} (1 - w_i)\, d_{cik}\, g_{ik} \Big)^2,
 
   with :math:`d_c` the directions in which :math:`\tau` may be off (`marmix.evaluation.pseudo_labels.UncertainPosterior`).
 - **sampled in strata**, as by an audit: :math:`w = N_h / n_h` for the n_h labelled of N_h rows of stratum h, and 1 for rows
@@ -31,16 +33,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
-from marmix.audit import AuditResult
-from marmix.core.arrays import Array
-from marmix.core.labels import choose_classes, found_labels, label_shares, most_voted
+from marmix.audit import Audit, AuditResult
+from marmix.core.arrays import Array, select_rows
+from marmix.core.labels import choose_classes, found_labels, is_null, label_shares, most_voted
 from marmix.evaluation.pseudo_labels import UncertainPosterior, checked_proba, inverse_weights
 from marmix.selection.held_out import whole_row_folds
 from marmix.tables import Preparation
@@ -48,7 +50,7 @@ from marmix.tables import Preparation
 # After audits of 20 and 50 rows, intervals for means and coefficients covered 85 to 97 % with 0, 93 to 99 % with 2, and were only
 # longer with 4, on simulated rows with other seeds than those of benchmarks/estimate.py.
 PRIOR_ROWS = 2.0
-_FOLDS = 5
+_FOLDS, _MORE_FOLDS = 5, 10  # of a classifier, of logistic regressions
 _MOST_SQUARED = 12  # features up to which their products are features too
 
 
@@ -64,6 +66,7 @@ class Design:
     weight: Array  # (n,)
     errors: Array  # d (C, n, K)
     strata: NDArray[np.intp] | None = None  # (n,), -1 outside of all; None if the labels are no sample in strata
+    inflation: float = 1.0  # of variances, for what estimated weights cost
     notes: tuple[str, ...] = ()
 
     @property
@@ -82,13 +85,13 @@ class Design:
         return np.where(self.labelled[:, None], self.labels, self.tau)
 
     @property
-    def quantile(self) -> float:
-        """Of a 95 % interval: of the t distribution with the effective number of labelled rows."""
+    def df(self) -> float:
+        """Degrees of freedom of the effective number of labelled rows."""
         if self.strata is None:
             df = self.weight.sum() ** 2 / (self.weight**2).sum() - 1.0
         else:
             df = np.sum(self.labelled & (self.strata >= 0)) - self.strata.max() - 1.0
-        return float(student.ppf(0.975, max(df, 1.0)))
+        return float(max(df, 1.0))
 
     def binary(self, k: int) -> "Design":
         """The design for class k against all others."""
@@ -102,20 +105,26 @@ class Design:
             | {"classes": np.arange(2)}
         )
 
-    def covariance(self, g: Array, finite: bool = False) -> tuple[Array, Array, Array]:
-        """Covariance with the influences g (n, K, p), what it were with all labels, and how far the centre of intervals is moved.
+    def covariance(self, g: Array, finite: bool = False) -> tuple[Array, Array, Array, Array]:
+        """Covariance with the influences g (n, K, p), what it were with all labels, its degrees of freedom, and the shift.
+
+        The shift is how far the centre of intervals is moved. Degrees of freedom are those of the t distribution. Without an
+        audit they are such that the variance of the estimated variance is right, which few rows of large weight decide.
 
         `finite` for quantities of these rows alone, not of the population that they are from.
         """
         full = np.einsum("nk,nkp,nkq->pq", self.known, g, g)
         if self.strata is not None:
             sampled, shift = self._sampled(g, self.strata)
-            return (0.0 if finite else full) + sampled, full, shift
+            return (0.0 if finite else full) + sampled, full, np.full(g.shape[2], self.df), shift
         if finite and not self.labelled.all():
             raise ValueError("finite=True needs an audit: without one, what is said of these rows rests on a model.")
         phi = np.einsum("nk,nkp->np", self.pseudo_labels, g)
         off = np.einsum("n,cnk,nkp->cp", 1.0 - self.weight, self.errors, g)
-        return (0.0 if finite else 1.0) * (phi.T @ phi + off.T @ off), full, np.zeros(g.shape[2])
+        second, fourth = (phi**2).sum(axis=0), (phi**4).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            df = np.fmax(2.0 * second**2 / (fourth - second**2 / len(phi)), 1.0)
+        return (0.0 if finite else 1.0) * (self.inflation * phi.T @ phi + off.T @ off), full, df, np.zeros(g.shape[2])
 
     def _sampled(self, g: Array, strata: NDArray[np.intp]) -> tuple[Array, Array]:
         """Covariance due to the sample, and the shift."""
@@ -137,18 +146,29 @@ class Design:
 
 def design_of(source: Any, X: Any, y: Any, extra: Array | None = None) -> Design:
     """The design of a fitted classifier, of class probabilities (n, K), or of an audit; `extra` are features for q besides X."""
+    if np.shape(X)[:1] != np.shape(y)[:1]:
+        raise ValueError(
+            f"X has {np.shape(X)[0]} rows and y {np.shape(y)[0]}: one label for each row is needed, or a gap."
+        )
     if isinstance(source, AuditResult):
         return _of_audit(source, y)
-    if isinstance(source, np.ndarray):
+    if isinstance(source, Audit):
+        raise ValueError("source is an audit without answers: give what audit.record(labels) returns.")
+    if isinstance(source, list) or hasattr(source, "__array__"):
         (classes, _), own, features = choose_classes([found_labels(y)]), None, X
         labels = label_shares(y, classes)
         tau = checked_proba(source, labels.shape, "source")
     else:
+        if not hasattr(source, "predict_proba"):
+            raise ValueError(
+                "source must be a fitted classifier, the result of an audit, or class probabilities (n, K)."
+            )
+        check_is_fitted(source)
         classes = source.classes_
         labels = label_shares(y, classes)
         last, features = (source[-1], source[:-1].transform(X)) if isinstance(source, Pipeline) else (source, X)
         tau, own = _held_out(last, features, y, labels)
-    return doubly_robust(classes, labels, table(logits(tau), features, extra), tau, own)
+    return doubly_robust(classes, labels, table(logits(tau)[:, :-1], features, extra), tau, own)
 
 
 def doubly_robust(
@@ -169,8 +189,8 @@ def doubly_robust(
     q = _predicted(table(features, logits(tau), own), (~labelled).astype(np.intp), everywhere)[:, 1]
     weight = np.zeros(len(labels))
     weight[labelled], trimmed = inverse_weights(q[labelled], len(labels))
-    weight *= len(labels) / weight.sum()
-    posterior = UncertainPosterior.of(tau, labels, q)
+    weight, inflation = _calibrated(weight, features, tau)
+    posterior = UncertainPosterior.of(tau, labels, counts=q)
     errors = np.array([0.5 * (above - below) for above, below in posterior.pairs()])
     note = f"Overlap is poor: the weights of {trimmed} labelled rows were trimmed. For rows like them, only the posteriors speak."
     return Design(
@@ -181,6 +201,7 @@ def doubly_robust(
         posterior.central,
         weight,
         errors,
+        inflation=inflation,
         notes=(note,) * (trimmed > 0),
     )
 
@@ -229,7 +250,7 @@ def _of_audit(audit: AuditResult, y: Any) -> Design:
         weight,
         labels[None][:0],
         drawn.strata,
-        tuple(notes),
+        notes=tuple(notes),
     )
 
 
@@ -249,10 +270,10 @@ def _held_out(clf: Any, X: Any, y: Any, labels: Array) -> tuple[Array, Array | N
             train = np.delete(np.arange(n), test)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of smaller fits
-                fit = clone(clf).fit(_rows(X, train), _rows(y, train))
-            tau[test] = fit.predict_proba(_rows(X, test))
+                fit = clone(clf).fit(select_rows(X, train), select_rows(y, train))
+            tau[test] = fit.predict_proba(select_rows(X, test))
             if getattr(fit, "link", None) is not None:
-                q[test] = fit.missing_proba(_rows(X, test))
+                q[test] = fit.missing_proba(select_rows(X, test))
     if np.isnan(q).any():
         return tau, None
     q = np.clip(q, 1e-6, 1.0 - 1e-6)
@@ -277,7 +298,7 @@ def _predicted(
         model = make_pipeline(StandardScaler(), products, StandardScaler(), LogisticRegression(max_iter=1000))
         proba = model.fit(x, z).predict_proba(features)
         held_out = np.empty((len(x), proba.shape[1]))
-        for train, test in StratifiedKFold(min(_FOLDS, fewest), shuffle=True, random_state=0).split(x, z):
+        for train, test in StratifiedKFold(min(_MORE_FOLDS, fewest), shuffle=True, random_state=0).split(x, z):
             held_out[test] = model.fit(x[train], z[train]).predict_proba(x[test])
         proba[known] = held_out
         probas.append(proba)
@@ -288,10 +309,46 @@ def _predicted(
     return np.asarray(np.tensordot(share, probas, 1))
 
 
+def _calibrated(weight: Array, features: Array, tau: Array) -> tuple[Array, float]:
+    """Weights with which labelled rows resemble all rows in what tau may get wrong, and what this adds to variances.
+
+    Weights are calibrated as in surveys (Deville and Saerndal, 1992): changed by a factor, at least 0.1, that is linear in the
+    doubt tau (1 - tau) and its products with log-odds and features. Coefficients are shrunk as by a labelled row more for each.
+    The p degrees of freedom that they use raise variances as in a regression with as many rows as there are effectively.
+    """
+    n, doubt = len(weight), (tau * (1.0 - tau))[:, 1:]
+    parts = [np.ones((n, 1)), logits(tau)[:, :-1]]
+    parts += [StandardScaler().fit_transform(features)] * (features.shape[1] <= _MOST_SQUARED)
+    h = (doubt[:, :, None] * np.column_stack(parts)[:, None]).reshape(n, -1)
+    h /= np.sqrt(np.maximum((h**2).mean(axis=0), 1e-12))
+    weight = weight * n / weight.sum()
+    squares = (weight[:, None] * h).T @ h
+    shrunk = squares + n / np.sum(weight > 0.0) * np.eye(len(squares))
+    weight *= np.maximum(1.0 + h @ np.linalg.solve(shrunk, h.sum(axis=0) - weight @ h), 0.1)
+    effective = weight.sum() ** 2 / (weight**2).sum()
+    p = min(np.trace(np.linalg.solve(shrunk, squares)), 0.5 * effective)
+    return weight * n / weight.sum(), float(effective / (effective - p))
+
+
 def logits(tau: Array) -> Array:
     """Log-odds against the last class, and the doubt of each row."""
     log_p = np.log(np.maximum(tau, 1e-4))
     return np.column_stack([log_p[:, :-1] - log_p[:, -1:], 1.0 - tau.max(axis=1)])
+
+
+def column(X: Any, values: Any, n: int, name: str) -> NDArray[Any]:
+    """A column of X by its name or number, or values of its own, for each of n rows and without missing ones."""
+    if isinstance(values, str | int):
+        try:
+            values = X[values] if isinstance(values, str) else X.iloc[:, values] if hasattr(X, "iloc") else X[:, values]
+        except (KeyError, IndexError, TypeError):
+            raise ValueError(f"{name}: X has no column {values!r}.") from None
+    cells = np.asarray(values)
+    if cells.shape != (n,):
+        raise ValueError(f"{name} has shape {cells.shape}; one value for each of the {n} rows is needed.")
+    if any(map(is_null, cells.tolist())):
+        raise ValueError(f"{name} has missing values: fill these in, or leave out the rows.")
+    return cells
 
 
 def table(*parts: Any) -> Array:
@@ -303,7 +360,3 @@ def table(*parts: Any) -> Array:
 def _numbers(part: Any) -> bool:
     values = np.asarray(part)
     return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
-
-
-def _rows(part: Any, rows: Any) -> Any:
-    return part.iloc[rows] if hasattr(part, "iloc") else np.asarray(part)[rows]

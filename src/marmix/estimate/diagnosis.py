@@ -1,6 +1,6 @@
 """How good a test or a classifier is on all rows, when only some have the gold standard."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from marmix.estimate.designs import Design, design_of, doubly_robust, stratified
 from marmix.estimate.equations import means
 from marmix.estimate.results import Answer, answer
 from marmix.evaluation.scores import weighted_auc
-from marmix.inference.tables import Table
+from marmix.inference.tables import Shown, Table
 
 # Of each quantity the cells whose sum is divided by that of others; cells are tp, fn, fp and tn.
 _RATIOS = {
@@ -27,7 +27,7 @@ _RATIOS = {
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Shown):
     """What `diagnose` returns. Print it for a table.
 
     Attributes
@@ -83,12 +83,6 @@ class Diagnosis:
         return Table(
             "Diagnostic accuracy", columns, corrected.names, rows, facts, [corrected.assumption, *corrected.notes]
         )
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def diagnose(
@@ -169,6 +163,9 @@ def diagnose(
         raise ValueError("the labels are all of one class: sensitivity and specificity need some of both.")
     complete = Design("", "", design.classes, labels, labels, np.ones(len(labels)), labels[None][:0])
     corrected, naive = (_answer(d, t, threshold) for d, t in ((design, test), (complete, test[labelled])))
+    if corrected.limits[corrected.names.index("AUC"), 1] < 0.5:
+        note = "Larger scores go with the other class: if that is not meant, name the class that the test looks for."
+        corrected = replace(corrected, notes=(*corrected.notes, note))
     return Diagnosis(corrected, naive, *_roc(design, test))
 
 
@@ -212,7 +209,7 @@ def _answer(design: Design, test: Array, threshold: float | None) -> Answer:
             result["LR-"] = np.divide(1 - sens, spec), -(g_sens + np.divide(1 - sens, spec) * g_spec) / spec, "log"
     r = design.pseudo_labels
     area, positives, negatives = weighted_auc(test, r[:, 1], r[:, 0])
-    result["AUC"] = area, np.column_stack([negatives, positives])[:, :, None], "logit"
+    result["AUC"] = area, np.column_stack([negatives, positives])[:, :, None], "area"
     values, g, scales = zip(*result.values(), strict=True)
     return answer(design, "Diagnostic accuracy", [*result], np.array(values), np.concatenate(g, axis=2), [*scales])
 

@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from marmix.core.arrays import Array
 from marmix.estimate.designs import Design
-from marmix.inference.tables import Table, p_text
+from marmix.inference.tables import Shown, Table, p_text
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Shown):
     """An estimate, or several, from partially labelled rows, with 95 % intervals. Print it for a table.
 
     Attributes
@@ -104,12 +105,6 @@ class Answer:
         rows = [list(row) for row in zip(*columns.values(), strict=True)]
         return Table(self.title, list(columns), self.names, rows, facts, [self.assumption, *self.notes])
 
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
 
 def answer(
     design: Design,
@@ -121,9 +116,10 @@ def answer(
     finite: bool = False,
     **more: Any,
 ) -> Answer:
-    """The answer for estimates with influences g (n, K, p); intervals are normal on the scales "logit", "log" or ""."""
-    covariance, full, shift = design.covariance(g, finite)
-    errors = design.quantile * np.sqrt(np.diag(covariance))
+    """The answer for estimates with influences g (n, K, p); intervals are normal on the scales "logit", "area", "log" or ""."""
+    covariance, full, df, shift = design.covariance(g, finite)
+    df = np.where([scale in ("logit", "log") for scale in scales], design.df, df)  # a rate's scale has its skewness
+    errors = student.ppf(0.975, df) * np.sqrt(np.diag(covariance))
     limits = np.array([_limits(*one) for one in zip(values + shift, errors, scales, strict=True)])
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = len(design.tau) * np.diag(full) / np.diag(covariance)
@@ -133,7 +129,7 @@ def answer(
 
 def _limits(value: float, error: float, scale: str) -> tuple[float, float]:
     """An interval that is normal on this scale; the usual one, cut off, where the value has no place on it."""
-    if scale == "logit" and 0.0 < value < 1.0:
+    if scale in ("logit", "area") and 0.0 < value < 1.0:
         odds, factor = value / (1.0 - value), np.exp(min(error / (value * (1.0 - value)), 500.0))
         return odds / (odds + factor), odds / (odds + 1.0 / factor)
     if scale == "log" and 0.0 < value < np.inf:
@@ -141,5 +137,5 @@ def _limits(value: float, error: float, scale: str) -> tuple[float, float]:
         return value / factor, value * factor
     low, high = value - error, value + error
     if scale:
-        low, high = max(low, 0.0), min(high, 1.0 if scale == "logit" else np.inf)
+        low, high = max(low, 0.0), min(high, np.inf if scale == "log" else 1.0)
     return low, high

@@ -46,8 +46,8 @@ from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.evaluation.pseudo_labels import NO_CHANCE, inverse_weights
 from marmix.fitting import Fit, Objective
-from marmix.inference import Criteria, Fitted, Imputations, Inference, require_parameters
-from marmix.inference.imputation import posterior_draws
+from marmix.inference import Criteria, Fitted, Inference, require_parameters
+from marmix.inference.draws import posterior_draws
 from marmix.inference.sensitivity import (
     Draw,
     Sensitivity,
@@ -643,42 +643,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X, y, sample_weight = to_host_or_refuse("fitted_to", X, y, sample_weight)
         return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
-
-    def multiple_imputations(
-        self,
-        X: Any,
-        y: Any,
-        m: int = 20,
-        random_state: Any = None,
-        sample_weight: Any = None,
-        missing: Any = None,
-        *,
-        delta: Mapping[Any, float] | None = None,
-    ) -> Imputations:
-        """Impute the labels of the rows of the fit m times, for analyses whose results `pool` combines.
-
-        Each imputation draws parameters from their estimated distribution, then labels given the parameters. Every variable of
-        the later analysis, its outcome included, must be among the features; otherwise its associations are biased towards zero.
-
-        Parameters
-        ----------
-        X, y, sample_weight, missing
-            The rows of the fit, which the estimator does not keep.
-        m : int, default=20
-            Number of imputations.
-        random_state : int, Generator, RandomState or None, default=None
-            For the draws.
-        delta : dict or None, default=None
-            Adjusts the imputations, by class, for labels that are missing because of the label: e^delta is how many times as
-            likely (as odds) a row of that class is to lose its label as others that look alike. Analyses repeated over a few
-            values are a sensitivity analysis.
-
-        Returns
-        -------
-        Imputations
-            A sequence of m arrays of labels; its method `pool` runs an analysis on each.
-        """
-        return self.inference(X, y, sample_weight, missing).multiple_imputations(m, random_state, delta)
 
     def sensitivity(
         self,

@@ -9,7 +9,7 @@ from marmix.core.arrays import AnyArray
 from marmix.core.covariance import STRUCTURES
 from marmix.core.mechanism import Mechanism
 from marmix.fitting import SOLVERS
-from marmix.inference.imputation import deltas_of
+from marmix.inference.sensitivity import deltas_of
 
 MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
 # Number of features above which covariance matrices need more rows than features: with fewer they are not determined.

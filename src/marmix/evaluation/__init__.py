@@ -44,13 +44,11 @@ is the number of equally weighted rows with the same variance.
 
 from marmix.evaluation.conformal import conformal_sets
 from marmix.evaluation.folds import PartialLabelKFold, StratifiedPartialLabelKFold
-from marmix.evaluation.forests import Flexible, flexible
 from marmix.evaluation.missingness import MissingnessCheck, missingness_check
 from marmix.evaluation.scorer import population_scorer
 from marmix.evaluation.scores import Score, accuracy, brier, log_loss, roc_auc
 
 __all__ = [
-    "Flexible",
     "MissingnessCheck",
     "PartialLabelKFold",
     "Score",
@@ -58,7 +56,6 @@ __all__ = [
     "accuracy",
     "brier",
     "conformal_sets",
-    "flexible",
     "log_loss",
     "missingness_check",
     "population_scorer",

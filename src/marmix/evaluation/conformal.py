@@ -70,7 +70,6 @@ def conformal_sets(
     See Also
     --------
     marmix.MARClassifierCV : Has a method `imputed_sets`, which uses its held-out probabilities.
-    marmix.evaluation.flexible : Estimates of `missing_proba` that use no model of marmix.
 
     Examples
     --------

@@ -146,7 +146,6 @@ def log_loss(
     --------
     brier, accuracy, roc_auc : Other scores, with the same arguments.
     population_scorer : The same scores for `cross_val_score` and `GridSearchCV`.
-    marmix.evaluation.flexible : Estimates of `missing_proba` and `posterior` that use no model of marmix.
 
     Examples
     --------

@@ -68,7 +68,7 @@ class ImputedLabels(NamedTuple):
     See Also
     --------
     marmix.Inference : its method `imputed_labels` returns it.
-    Imputations : labels drawn several times, for analyses that follow.
+    marmix.estimate : shares, means and regressions of all rows.
     marmix.evaluation.conformal_sets : sets of labels with a stated coverage, whether or not the model is right.
 
     Examples

@@ -1,6 +1,6 @@
 """`Inference`: standard errors, intervals, tests and resampling for a fit and its rows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +11,10 @@ from marmix.core.arrays import Array, Bools
 from marmix.core.linear import LinearScores
 from marmix.core.workers import one_thread
 from marmix.fitting.restarts import runs_off
-from marmix.inference import bootstrap, hypotheses, imputation, intervals, profile
+from marmix.inference import bootstrap, hypotheses, intervals, profile
 from marmix.inference.bootstrap import Bootstrap
 from marmix.inference.fitted import Fitted
 from marmix.inference.hypotheses import HypothesisTest
-from marmix.inference.imputation import Imputations
 from marmix.inference.intervals import Curve, ImputedLabels, check_count, check_level
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.profile import Profile
@@ -427,28 +426,3 @@ class Inference(Shown):
         which stands for infinity: their standard deviation then means little, the intervals are still good.
         """
         return bootstrap.bootstrap(self.fitted, n_resamples, statistic, n_jobs, random_state)
-
-    def multiple_imputations(
-        self, m: int = 20, random_state: Any = None, delta: Mapping[Any, float] | None = None
-    ) -> Imputations:
-        """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`.
-
-        Imputations use the features of this fit only: include every variable of the later analysis, its outcome too, among
-        the features, or the analysis will underestimate associations.
-
-        Parameters
-        ----------
-        m : int, default=20
-            Number of imputations.
-        random_state : int, Generator, RandomState or None, default=None
-            For the draws.
-        delta : dict or None, default=None
-            By class, the logarithm of the odds ratio by which rows of a class lose their labels more often than others that look
-            alike; see `marmix.Sensitivity`.
-
-        Returns
-        -------
-        Imputations
-            A sequence of m arrays of labels; its method `pool` runs an analysis on each.
-        """
-        return imputation.multiple_imputations(self.fitted, m, random_state, self.cov_type, delta)

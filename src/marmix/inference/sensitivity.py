@@ -20,13 +20,13 @@ from scipy.special import log_softmax, softmax
 
 from marmix.core.arrays import AnyArray, Array, Ints
 from marmix.evaluation.prior import TINY
-from marmix.inference.imputation import LARGEST_DELTA
 from marmix.inference.tables import Table
 
 Draw = Callable[
     [np.random.Generator], Array
 ]  # posteriors (n, K) of the unlabelled rows, with the uncertainty of the fit
 
+LARGEST_DELTA = 50.0
 DELTAS = np.log(2.0) * np.arange(-4, 5) / 2.0  # odds ratios from 1/4 to 4
 _FLIPPED = 0.05  # share of the imputed labels whose change counts as another conclusion
 _FINE, _HALVINGS = 100, 30  # steps to each side, and bisections, in the search for tipping points
@@ -220,6 +220,19 @@ def swept(delta: ArrayLike | None) -> Array:
             f"delta must be numbers between -{LARGEST_DELTA:g} and {LARGEST_DELTA:g}, logarithms of odds ratios; got {delta!r}."
         )
     return np.unique(np.append(values, 0.0))
+
+
+def deltas_of(delta: Mapping[Any, float], classes: AnyArray) -> Array:
+    """delta of every class, (K,), from a mapping; zero for classes that it does not name."""
+    names = classes.tolist()
+    if unknown := [name for name in delta if name not in names]:
+        raise ValueError(f"delta names the class {unknown[0]!r}, but the classes are {names}.")
+    values = np.array([float(delta.get(name, 0.0)) for name in names])
+    if not (np.abs(values) <= LARGEST_DELTA).all():
+        raise ValueError(
+            f"delta is the logarithm of an odds ratio: it must lie between -{LARGEST_DELTA:g} and {LARGEST_DELTA:g}."
+        )
+    return values
 
 
 def rarest(proba: Array, given: Array) -> int:

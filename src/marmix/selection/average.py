@@ -138,9 +138,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     rival_comparison_ : Gain or None
         The same for the average and the best rival.
     independent_score_ : Score or None
-        The log-loss of the average as in `score_`, but with q from a random forest (`marmix.evaluation.flexible`) and the
-        mean of the rivals as posterior, so that the average is not its own judge; "independent_log_loss" in `results_`
-        is that of each candidate and rival. Needs ``rivals=True``.
+        The log-loss of the average as in `score_`, but with q from a random forest and the mean of the rivals as
+        posterior, so that the average is not its own judge; "independent_log_loss" in `results_` is that of each candidate and
+        rival. Needs ``rivals=True``.
     overlap_ : Overlap or None
         How well labelled rows represent the unlabelled ones: the share `no_chance` of rows with practically no chance of a label,
         and the effective number `n_effective` of labelled rows that stand for the unlabelled ones.
@@ -351,9 +351,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         """Sets of classes for the training rows that hold the true class of an unlabelled row with a stated probability.
 
         Conformal sets (`marmix.evaluation.conformal_sets`) from the held-out probabilities, calibrated on the labelled rows and
-        weighted by ``q / (1 - q)`` as unlabelled rows are harder. q is estimated by a random forest
-        (`marmix.evaluation.flexible`), so the coverage does not depend on the mechanism being right, only on labels
-        being missing at random given the features.
+        weighted by ``q / (1 - q)`` as unlabelled rows are harder. q is estimated by a random forest, so the coverage does not
+        depend on the mechanism being right, only on labels being missing at random given the features.
 
         Parameters
         ----------

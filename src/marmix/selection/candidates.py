@@ -24,7 +24,7 @@ from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.pseudo_labels import checked_proba
-from marmix.tables.encoder import Encoder
+from marmix.tables.preparation import Encoder
 
 # Limits for trying a tied or a full covariance: features; rows per feature; labelled rows of a class per feature.
 _MOST_TIED, _MOST_FULL, _ROWS, _LABELS = 200, 50, 5, 3

@@ -50,8 +50,7 @@ from marmix.selection.candidates import (
 )
 from marmix.selection.evidence import Evidence, linear_predictor
 from marmix.selection.held_out import folds_of_copies, sample_places, whole_row_folds
-from marmix.tables.encoder import Encoder, encoder_of, numbers_of
-from marmix.tables.preparation import Preparation
+from marmix.tables.preparation import Encoder, Preparation, encoder_of, numbers_of
 
 # Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
 # gave scores closer to the truth than weights up to 20, and than weights of 1.

@@ -1,6 +1,5 @@
 """Columns of tables as features."""
 
-from marmix.tables.encoder import Encoder
-from marmix.tables.preparation import Counts, Preparation
+from marmix.tables.preparation import Counts, Encoder, Preparation
 
 __all__ = ["Counts", "Encoder", "Preparation"]

@@ -1,4 +1,4 @@
-"""`Preparation`: the columns of a table as numeric features."""
+"""`Preparation`: the columns of a table as features; `Encoder`: gaps and categories for models that take only numbers."""
 
 import warnings
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array, on_cluster
 from marmix.core.labels import MISSING_TEXTS
@@ -30,7 +30,6 @@ from marmix.tables.cells import (
     trimmed,
     truths,
 )
-from marmix.tables.encoder import one_hot
 
 _KINDS = ("number", "boolean", "category", "date")
 _PARTS = ("days", "month", "weekday")  # of a date
@@ -371,7 +370,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         columns, table, markers = self._columns(), as_table(X), self._markers()
         check_columns([column["name"] for column in columns], table.column_names, "the table")
         incomplete, blank = np.zeros(table.num_rows, dtype=bool), np.ones(table.num_rows, dtype=bool)
-        masks, blocks = {}, list[Array]()
+        X, end, masks = np.empty((len(self.get_feature_names_out()), table.num_rows)), 0, {}
         for column in columns:
             name, levels = column["name"], column["levels"]
             values, missing, odd = _values_in(column, table[name], markers)
@@ -379,7 +378,9 @@ class Preparation(TransformerMixin, BaseEstimator):
                 fill = levels.index(column["fill"]) if isinstance(column["fill"], str) else column["fill"]
                 values = np.where(missing | odd, fill, values)
             block = _features_of(column, values)
-            blocks.append(one_hot(block, [len(levels)]) if self.encode and column["kind"] == "category" else block)
+            block = one_hot(block, [len(levels)]) if self.encode and column["kind"] == "category" else block
+            start, end = end, end + block.shape[1]
+            X[start:end] = block.T
             incomplete |= missing | odd
             blank &= missing | odd
             masks[name] = missing, odd
@@ -389,7 +390,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             for name, count in unseen.items()
             if count
         }
-        return np.concatenate([block.T for block in blocks]).T, Counts(
+        return X.T, Counts(
             int((incomplete & ~blank).sum()),
             {name: count for name, count in gaps.items() if count},
             {name: count for name, count in unseen.items() if count},
@@ -449,15 +450,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         if self.encode:
             return [0] * len(self.get_feature_names_out())
-        counts = []
-        for column in self._columns():
-            category = column["kind"] == "category"
-            counts += (
-                [len(column["levels"])]
-                if category
-                else [0] * (len(column["levels"]) if column["kind"] == "date" else 1)
-            )
-        return counts
+        return [
+            len(column["levels"]) if column["kind"] == "category" else 0
+            for column in self._columns()
+            for _ in (column["levels"] if column["kind"] == "date" else [""])
+        ]
 
     def features_in(self) -> list[str]:
         """Return the names of the columns needed by `transform`.
@@ -723,7 +720,8 @@ def _values_in(
             numeric = is_numeric(plain(cells).type) or column["format"] == "%Y%m%d"
             values = _of_calendar(values) if numeric else as_days(cells, column["format"]).values
             odd = np.isnan(values) & ~missing
-        return np.where(missing | odd, np.nan, values), missing, odd
+        gaps = missing | odd
+        return np.where(gaps, np.nan, values) if gaps.any() else values, missing, odd
     text, levels = trimmed(cells), column["levels"]
     missing = missing_cells(text, markers) | matching(text, _ERROR)
     codes = truths(text)
@@ -755,3 +753,114 @@ def is_column(column: Any) -> bool:
         return known and sound and (fill is None or (isinstance(fill, int | float) and bool(np.isfinite(fill))))
     enough = levels == list(TRUTHS) if kind == "boolean" else len(levels) > 1
     return enough and (fill is None or fill in levels)
+
+
+# Features of models that take neither gaps nor categories
+
+
+class Encoder(TransformerMixin, BaseEstimator):
+    """Transformer of numbers and codes of categories, NaN where missing, to features without missing values.
+
+    A missing number becomes the median of its column, a missing code the most frequent one. A category becomes a feature of zeros
+    and ones for each level but the first, unless it has too many.
+
+    Parameters
+    ----------
+    levels : list of int or None, default=None
+        Number of levels of each column whose codes are 0, 1, ..., and 0 for a column of numbers; None if all are numbers.
+    max_levels : int, default=20
+        Most levels of a category that becomes features. Those of more are for trees, which split on codes.
+
+    Attributes
+    ----------
+    fill_ : array of shape (d,)
+        What replaces a missing value of each column; 0 if the fit saw no other.
+    n_features_in_ : int
+        Number of columns d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix.tables import Encoder
+    >>> X = np.array([[1.0, 2.0], [np.nan, 0.0], [3.0, 2.0], [5.0, np.nan]])
+    >>> Encoder(levels=[0, 3]).fit_transform(X).tolist()
+    [[1.0, 0.0, 1.0], [3.0, 0.0, 0.0], [3.0, 0.0, 1.0], [5.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, levels: Sequence[int] | None = None, max_levels: int = 20):
+        self.levels = levels
+        self.max_levels = max_levels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Determine what replaces missing values.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Numbers, codes and NaN.
+        y : object
+            Ignored; here for compatibility with scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        X = self._checked(X, reset=True)
+        fill = np.zeros(X.shape[1])
+        for j, levels in enumerate(self.levels or [0] * X.shape[1]):
+            x = X[~np.isnan(X[:, j]), j]
+            if len(x):
+                fill[j] = np.bincount(x.astype(np.intp)).argmax() if levels else np.median(x)
+        self.fill_ = fill
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Fill missing values and encode categories.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            As for `fit`.
+
+        Returns
+        -------
+        array of shape (n, features)
+            Finite numbers.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        levels = [count if count <= self.max_levels else 1 for count in self.levels or ()]
+        gaps = np.isnan(X)
+        return one_hot(np.where(gaps, self.fill_, X) if gaps.any() else X, levels)
+
+    def _checked(self, X: Any, reset: bool) -> Array:
+        X = np.asarray(validate_data(self, X, reset=reset, dtype=float, ensure_all_finite="allow-nan"))
+        if self.levels is not None and len(self.levels) != X.shape[1]:
+            raise ValueError(f"levels has {len(self.levels)} numbers for {X.shape[1]} columns.")
+        return X
+
+
+def encoder_of(X: Array, levels: Sequence[int] | None) -> Encoder | None:
+    """An encoder fitted to X; None for an array of numbers, of which none is missing. Columns of tables have `levels`."""
+    return None if levels is None and not np.isnan(X).any() else Encoder(levels).fit(X)
+
+
+def numbers_of(X: Array, encoder: Encoder | None) -> Array:
+    """X as features without missing values and categories."""
+    return X if encoder is None else encoder.transform(X)
+
+
+def one_hot(X: Array, levels: Sequence[int]) -> Array:
+    """Columns of numbers as they are (0 levels), and codes as zeros and ones for each level but the first; NaN stays."""
+    if not any(levels):
+        return X
+    places = [(j, level) for j, count in enumerate(levels) for level in (range(1, count) if count else (0,))]
+    columns, level = X[:, [j for j, _ in places]], np.array([level for _, level in places], dtype=int)
+    hot = level > 0
+    columns[:, hot] = np.where(np.isnan(columns[:, hot]), np.nan, columns[:, hot] == level[hot])
+    return columns
