@@ -119,7 +119,7 @@ class AuditResult:
     class 1: precision 78.6 % (50.9 to 94.6), recall 79.5 % (58.6 to 94.1), share 47.5 % (31.4 to 64.0)
     The audit does not contradict the model: the weight of "no change" is 0.85.
     After learning, wrong among the other 317: 64 (22 to 132)
-    Not verified: Label the hardest rows and fit again, or more rows that chance draws: audit.extend(20)
+    Not verified: Label the hardest rows and fit again.
     """
 
     wrong: Estimate
