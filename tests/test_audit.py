@@ -305,6 +305,7 @@ def test_rows_of_which_nobody_can_tell_are_wrong_above_and_right_below():
     assert nothing.no_change == pytest.approx(0.5)
     assert nothing.verdict.state == "not verified"
     assert "nan" not in str(nothing)
+    assert "contradict" not in str(nothing)
     assert nothing.remaining[1:] == (0, 350)  # they still have an imputed label
     assert (unknown.verdict.of, right.verdict.of) == (315, 310)
 

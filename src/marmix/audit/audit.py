@@ -158,8 +158,11 @@ class AuditResult:
                 + ", ".join(f"{field} {percent(value)}" for field, value in zip(one._fields, one, strict=True))
                 for name, one in self.classes.items()
             ),
-            f"The audit {'contradicts' if self.contradicted else 'does not contradict'} the model: "
-            f'the weight of "no change" is {self.no_change:.2g}.',
+            *[
+                f"The audit {'contradicts' if self.contradicted else 'does not contradict'} the model: "
+                f'the weight of "no change" is {self.no_change:.2g}.'
+            ]
+            * bool(self.n_labelled),
             f"After learning, wrong among the other {self.n_missing - self.n_labelled:,}: {count(self.remaining)}",
             f"{self.verdict.state.capitalize()}: {self.verdict.doing}",
         ]
