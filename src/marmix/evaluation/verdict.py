@@ -168,8 +168,8 @@ def verdict_after(
     Returns
     -------
     Verdict
-        "verified" if the upper limit is accepted; "do not use" if the lower limit is not, or if the audit contradicts the model
-        and learning from it did not help; otherwise "not verified".
+        "verified" if the upper limit is accepted; "do not use" if the lower limit is not, or if the audit contradicts the model,
+        learning from it did not help, and the value is not accepted either; otherwise "not verified".
     """
     value, low, high = after
     limit = accept * left
@@ -185,7 +185,7 @@ def verdict_after(
     ]
     if high <= limit:
         state, doing, command = VERIFIED, "Use these labels", ""
-    elif low > limit or (contradicted and value * of >= before[0] * left):
+    elif low > limit or (contradicted and value > limit and value * of >= before[0] * left):
         state, doing, command = DO_NOT_USE, "Label the hardest rows and fit again, or accept more wrong labels", ""
     else:
         state, more = NOT_VERIFIED, min(max(rows_needed(value / left, accept) - labelled, 10), left)
