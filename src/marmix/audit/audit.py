@@ -48,8 +48,8 @@ class Drawn:
         Positions of the audited rows whose label somebody could tell.
     labels : array of shape (k, K)
         Their labels.
-    untold : int
-        Number of audited rows that nobody could tell.
+    untold : array of int
+        Positions of the audited rows that nobody could tell.
     proba : array of shape (n, K)
         Posteriors after learning; of audited rows, learnt from the others.
     sequence : bool
@@ -61,7 +61,7 @@ class Drawn:
     strata: Places
     rows: Places
     labels: Array
-    untold: int
+    untold: Places
     proba: Array
     sequence: bool
 
@@ -374,7 +374,7 @@ class Audit:
                 strata,
                 self._missing[audited[told]],
                 labels[told],
-                int(np.sum(~told)),
+                self._missing[audited[~told]],
                 after_learning,
                 sequence,
             ),
