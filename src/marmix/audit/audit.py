@@ -79,7 +79,8 @@ class AuditResult:
     classes : dict of ClassEstimates
         Precision, recall and share by class.
     no_change : float
-        Posterior probability that the model's probabilities are right as they are, of which the prior is one half.
+        Weight of leaving the model's probabilities as they are, one half before the audit, against an offset of each class or a
+        slope. Errors that average out do not lower it.
     contradicted : bool
         Whether this is below 0.05: the audit contradicts the model.
     transduction : array of shape (n,)

@@ -33,7 +33,8 @@ class JointTable:
     posterior. In a draw, the posteriors have coefficients from their distribution (see `UncertainPosterior`) and
     every unlabelled row has a class drawn from them: a draw is what the file may look like once every label is known.
     Intervals are quantiles of the draws, widened to contain the estimate where they do not. So every figure lies in
-    its range, figures agree with each other, and an interval is one for the rows of this file, not for a population.
+    its range, figures agree with each other, and an interval is one for the rows of this file, not for a population,
+    provided that labels are missing only because of the features.
 
     Attributes
     ----------
