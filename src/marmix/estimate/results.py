@@ -124,9 +124,9 @@ def answer(
     df = np.where([scale in ("logit", "log") for scale in scales], design.df, df)  # a rate's scale has its skewness
     stderr, centre = np.sqrt(np.diag(covariance)), values + shift
     limits = np.array([_limits(*one) for one in zip(centre, student.ppf(0.975, df) * stderr, scales, strict=True)])
-    bounds = np.array([_BOUNDS[scale] for scale in scales])
-    values = np.clip(values, *bounds.T)
-    limits = np.column_stack([np.fmin(limits[:, 0], values), np.fmax(limits[:, 1], values)])
+    bounds = np.array([_BOUNDS[scale] for scale in scales]).T
+    values, (low, high) = np.clip(values, *bounds), np.clip(limits.T, *bounds)
+    limits = np.column_stack([np.fmin(low, values), np.fmax(high, values)])
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = len(design.tau) * np.diag(full) / np.diag(covariance)
         t = centre / stderr
@@ -136,13 +136,11 @@ def answer(
 
 
 def _limits(value: float, error: float, scale: str) -> tuple[float, float]:
-    """An interval that is normal on this scale; the usual one, cut off, where the value has no place on it."""
+    """An interval that is normal on this scale; the usual one where the value has no place on it."""
     if scale in ("logit", "area") and 0.0 < value < 1.0:
         odds, factor = value / (1.0 - value), np.exp(min(error / (value * (1.0 - value)), 500.0))
         return odds / (odds + factor), odds / (odds + 1.0 / factor)
     if scale == "log" and 0.0 < value < np.inf:
         factor = np.exp(min(error / value, 500.0))
         return value / factor, value * factor
-    low, high = value - error, value + error
-    least, most = _BOUNDS[scale]
-    return max(low, least), min(high, most)
+    return value - error, value + error
