@@ -102,6 +102,8 @@ def test_an_audit_verifies_if_and_only_if_its_upper_limit_is_accepted(left, acce
     assert (it.state == VERIFIED) == (high <= accept * left)
     if low > accept * left:
         assert it.state == DO_NOT_USE
+    elif value <= accept * left:
+        assert it.state != DO_NOT_USE
     if it.state == NOT_VERIFIED:
         assert not it.command or 0 < int(it.command) <= max(left, 20)
     assert it.wrong == (value, low, high)

@@ -50,8 +50,8 @@ class Drawn:
         Positions of the audited rows whose label somebody could tell.
     labels : array of shape (k, K)
         Their labels.
-    untold : int
-        Number of audited rows that nobody could tell.
+    untold : array of int
+        Positions of the audited rows that nobody could tell.
     proba : array of shape (n, K)
         Posteriors after learning; of audited rows, learnt from the others.
     sequence : bool
@@ -63,7 +63,7 @@ class Drawn:
     strata: Places
     rows: Places
     labels: Array
-    untold: int
+    untold: Places
     proba: Array
     sequence: bool
 
@@ -83,7 +83,8 @@ class AuditResult:
     learnt : dict of ClassEstimates
         The same after learning; approximate, as these labels have learnt from the audit.
     no_change : float
-        Posterior probability that the model's probabilities are right as they are, of which the prior is one half.
+        Weight of leaving the model's probabilities as they are, one half before the audit, against an offset of each class or a
+        slope. Errors that average out do not lower it.
     contradicted : bool
         Whether this is below 0.05: the audit contradicts the model.
     transduction : array of shape (n,)
@@ -394,7 +395,7 @@ class Audit:
                 strata,
                 self._missing[audited[told]],
                 labels[told],
-                len(audited) - n,
+                self._missing[audited[~told]],
                 after_learning,
                 sequence,
             ),

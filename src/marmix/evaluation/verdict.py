@@ -42,7 +42,8 @@ class Verdict:
         How many of them are wrong, with its 95 % interval: after an audit whatever hid the labels, without one if labels are
         missing because of the features. None in place of numbers if the labels say too little.
     hidden : Range
-        Without an audit the same, also if a hidden reason makes rows of any class lose their labels up to three times as often.
+        Without an audit the same, also if for a hidden reason the odds that a row loses its label are up to three times as high in
+        some class (as 70 % is against 44 %).
     accept : float
         The accepted share of wrong labels.
 
@@ -127,8 +128,8 @@ def verdict(it: Grounds) -> Verdict:
     if it.wrong.value is not None:
         sentence = (
             f"If labels are missing only because rows are hard, about {counts(it.wrong)} of the {n:,} imputed labels are wrong. "
-            f"If some class loses its labels up to three times as often, {it.hidden.low:,.0f} to {it.hidden.high:,.0f} are, and "
-            "with a stronger reason it may be more. Only labelled rows can tell."
+            f"If the odds of losing the label are up to three times as high in some class, {it.hidden.low:,.0f} to "
+            f"{it.hidden.high:,.0f} are, and with a stronger reason it may be more. Only labelled rows can tell."
         )
     state, doing, command = NOT_VERIFIED, f"Label {rows} rows that chance draws", it.audit(rows)
     if problems:
@@ -180,8 +181,8 @@ def verdict_after(
     -------
     Verdict
         "verified" if the upper limit is accepted, and that of precision and of recall is one half or more in every class; "do
-        not use" if the lower limit is not accepted, or if the audit contradicts the model and learning from it did not help;
-        otherwise "not verified".
+        not use" if the lower limit is not accepted, or if the audit contradicts the model, learning from it did not help, and
+        the value is not accepted either; otherwise "not verified".
     """
     value, low, high = after
     limit, drawn = accept * left, f"{labelled:,} rows drawn by chance were labelled."
@@ -196,8 +197,8 @@ def verdict_after(
     sentence = "Every row was labelled."
     if left:
         sentence = (
-            f"{drawn} Of the other {left:,} imputed labels about {counts(after)} are wrong, whatever hid them; you accept "
-            f"{limit:,.0f} ({percent(accept)})."
+            f"{drawn} After learning from them about {counts(after)[:-1]}, approximately) of the other {left:,} imputed labels are "
+            f"wrong, whatever hid them; you accept {limit:,.0f} ({percent(accept)})."
         )
     reasons = [
         f"{'Fewer than half of the' if it.value else 'None of the audited'} {text.format(repr(name))}: {percent(it.value)} "
@@ -209,14 +210,16 @@ def verdict_after(
     state, doing, command = NOT_VERIFIED, "Label the hardest rows and fit again", hardest
     if high <= limit and not reasons:
         state, doing, command = VERIFIED, "Use these labels", ""
-    elif low > limit or (contradicted and value * of >= before[0] * left):
+    elif low > limit or (contradicted and value > limit and value * of >= before[0] * left):
         state = DO_NOT_USE
     elif value <= limit < high:
         more = min(max(rows_needed(value / left, accept) - labelled, 10), left)
         doing, command = f"Label about {more:,} more rows that chance draws, to know whether that is so", audit(more)
+    elif contradicted and value > limit:
+        doing, command = f"Label {min(ROWS, left)} more rows that chance draws", audit(min(ROWS, left))
     reasons.append(
-        f"The audit {'contradicts' if contradicted else 'does not contradict'} the model: before it, about {counts(before)} of "
-        f"the {of:,} imputed labels were wrong."
+        f"Before, about {counts(before)} of the {of:,} imputed labels were wrong. The audit "
+        f"{'contradicts' if contradicted else 'does not contradict'} the probabilities of the model."
     )
     return Verdict(state, sentence, reasons, doing, command, left, Range(*after), UNKNOWN, accept)
 
@@ -255,8 +258,8 @@ def _difference(it: Grounds) -> str:
     k = int(np.abs(draws.mean(axis=0) - given).argmax())
     before, low, high = 100.0 * given[k], *np.quantile(100.0 * draws[:, k], [0.025, 0.975])
     return (
-        f"{before:.0f} % of the given labels are {[*it.given][k]!r}, and {low:.0f} to {high:.0f} % of the others. So large a "
-        "difference often means that labels are missing because of the class itself."
+        f"{before:.0f} % of the given labels are {[*it.given][k]!r}; of the others, the model expects {low:.0f} to {high:.0f} %. "
+        "So large a difference often means that labels are missing because of the class itself, and then the model is wrong."
     )
 
 
