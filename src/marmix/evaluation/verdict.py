@@ -42,7 +42,7 @@ class Verdict:
         How many of them are wrong, with its 95 % interval: after an audit whatever hid the labels, without one if labels are
         missing because of the features. None in place of numbers if the labels say too little.
     hidden : Range
-        Without an audit the same, also if for a hidden reason the odds that a row loses its label are up to three times as high in
+        Without an audit the same, also if for a hidden reason the odds of losing the label are up to three times as high in
         some class (as 70 % is against 44 %).
     accept : float
         The accepted share of wrong labels.
@@ -197,8 +197,8 @@ def verdict_after(
     sentence = "Every row was labelled."
     if left:
         sentence = (
-            f"{drawn} After learning from them about {counts(after)[:-1]}, approximately) of the other {left:,} imputed labels are "
-            f"wrong, whatever hid them; you accept {limit:,.0f} ({percent(accept)})."
+            f"{drawn} After learning from them about {counts(after)[:-1]}, approximately) of the other {left:,} imputed labels "
+            f"are wrong, whatever hid them; you accept {limit:,.0f} ({percent(accept)})."
         )
     reasons = [
         f"{'Fewer than half of the' if it.value else 'None of the audited'} {text.format(repr(name))}: {percent(it.value)} "
