@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import Audit, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, diagnose, estimate
@@ -149,6 +149,10 @@ def test_every_kind_of_classifier_is_a_source():
         assert answer.interval[0] < data.target_true.mean() < answer.interval[1]
         assert 0 < answer.n_effective < 200
         assert "features" in str(answer)
+    with pytest.raises(ValueError, match="not the rows of the fit"):
+        estimate.share(clf, X[::-1], y[::-1])
+    alone, single = (clf.fit(X, y) for clf in (Pipeline([("only", MARLogisticRegression())]), MARLogisticRegression()))
+    assert estimate.share(alone, X, y).value == estimate.share(single, X, y).value
 
 
 def test_begg_and_greenes_by_hand():

@@ -240,7 +240,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         sets=sets,
     )
     analysis = analysis_of(case, [Caution("note", text) for text in plan.notes])
-    average.selection_ = replace(average.selection_, verdict=analysis.findings.verdict)
+    average.selection_ = replace(average.selection_, kept_verdict=analysis.findings.verdict)
     return replace(analysis, classifier=model.named(), columns=columns)
 
 

@@ -235,7 +235,7 @@ class Audit:
             raise ValueError(f"confidence={confidence!r} is not 'fixed' or 'sequence'.")
         check_scalar(random_state, "random_state", Integral, min_val=0)
         self.clf, self.accept, self.confidence, self.random_state = clf, accept, confidence, random_state
-        proba, given, self._X = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X
+        proba, given, self._X, self._y = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X, y
         if proba.shape != given.shape:
             raise ValueError(f"clf gives probabilities of shape {proba.shape}, and y is of shape {given.shape}.")
         self._given, self._codes = given, most_voted(given, proba)
@@ -387,7 +387,7 @@ class Audit:
         with the weights from each of the `parts` of these rows.
         """
         audited, labels = self._drawn[: len(self._labels)], self._labels
-        if not averages(self.clf, len(self._codes)):
+        if not averages(self.clf, self._X, self._y):
             return self.clf, self._proba, self._proba[audited]
         names, candidates = candidate_proba(self.clf, self._X)
         candidates = candidates[:, self._missing]

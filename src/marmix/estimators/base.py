@@ -858,7 +858,7 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any, missing_p
 def chosen_settings(estimator: Any) -> dict[str, Any]:
     """Parameters of a fitted estimator that are "auto", at the values that were chosen; nothing is then held out again."""
     params = estimator.get_params(deep=False)
-    names = [name for name in ("C", "gamma", "mechanism_weight") if isinstance(params.get(name), str)]
+    names = [name for name in ("C", "gamma", "mechanism_weight", "n_estimators") if isinstance(params.get(name), str)]
     return {name: getattr(estimator, f"{name}_") for name in names} | ({"cv": None} if "cv" in params else {})
 
 
