@@ -136,6 +136,20 @@ def test_columns_are_named_or_given():
         assert_allclose(estimate.difference(proba, frame, y, groups).value, by_name.value)
 
 
+def test_tables_of_pyarrow_are_read_as_those_of_pandas():
+    pa = pytest.importorskip("pyarrow")
+    X, _, y, proba = rows()
+    frame = pd.DataFrame({"age": X[:, 0], "sex": np.where(X[:, 2] > 0, "m", "f")})
+    arrow, other = pa.Table.from_pandas(frame), X[:, 1:2]
+    for covariates, same in (([0, "sex"], [0, "sex"]), (frame, arrow), (other, pa.table({"x0": X[:, 1]}))):
+        want, got = (
+            estimate.regression(proba, table, y, given) for table, given in ((frame, covariates), (arrow, same))
+        )
+        assert got.names == want.names
+        assert_allclose(got.value, want.value)
+    assert_allclose(*(estimate.difference(proba, table, y, 1).value for table in (frame, arrow)))
+
+
 def test_every_kind_of_classifier_is_a_source():
     data = make_mar_mixture(200, random_state=0)
     X, y = data.data, data.target
@@ -213,6 +227,9 @@ def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
     assert found[1]["sensitivity"]["value"] == pytest.approx(1 - found[0]["specificity"]["value"])
     assert main([*words, "well", "--features", "disease"]) == 1
     assert "score" in capsys.readouterr().err
+    for option in (["--threshold", "0.3"], ["--features", "x"], ["--class", "well"]):  # of a column, not of a model
+        assert main(["evaluate", "model.marmix", "rows.csv", *option]) == 1
+        assert option[0] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -231,6 +248,9 @@ def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
         (lambda X, y, p: estimate.regression(p, X, y, X[:, [0, 0]]), "do not determine"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], "probit"), "is not one of"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], response=X[:, 1]), "transform it"),
+        (lambda X, y, p: estimate.share(p, X, y, of=[]), "of= is empty"),
+        (lambda X, y, p: estimate.difference(p, X, y, X[:, 2], of=1, value={0: 0, 1: 1}), "one of them"),
+        (lambda X, y, p: diagnose(X[:, 0], y, source=p), "source needs X"),
         (lambda X, y, p: diagnose(X[:, 0] * np.nan, y), "finite numbers"),
         (lambda X, y, p: diagnose(X[:, 0] * 0, y), "the same in all rows"),
         (lambda X, y, p: diagnose(X[:9, 0], y), "one for each row"),

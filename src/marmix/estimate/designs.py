@@ -343,6 +343,8 @@ def column(X: Any, values: Any, n: int, name: str) -> NDArray[Any]:
     """A column of X by its name or number, or values of its own, for each of n rows and without missing ones."""
     if isinstance(values, str | int):
         try:
+            if isinstance(values, int) and hasattr(X, "column_names"):  # of pyarrow
+                values = X.column_names[values]
             values = X[values] if isinstance(values, str) else X.iloc[:, values] if hasattr(X, "iloc") else X[:, values]
         except (KeyError, IndexError, TypeError):
             raise ValueError(f"{name}: X has no column {values!r}.") from None
