@@ -343,7 +343,7 @@ def _missingness(case: Case) -> MissingnessFacts:
     result = facts.missingness_facts(case.model, case.tests)
     notes = () if case.comparison is None else case.comparison.notes
     if result.informative and any(note.code == "no-support" for note in notes):
-        return replace(result, informative=None, p_value=None, test="", at_floor=False, sentence=facts.LINEAR)
+        return replace(result, informative=None, p_value=None, test="", sentence=facts.LINEAR)
     return result
 
 
