@@ -11,8 +11,8 @@
 - wide (20 seconds): few rows for their features, many of the columns one-hot: 12 numeric columns and seven categories of seven
   levels, standardised, so that columns depend on each other. With 20 rows and 60 features, and with more, the data do not
   determine a covariance matrix. CPU seconds on one thread; the peer of a Student-t mixture is a Gaussian mixture.
-- average (half a minute): `MARClassifierCV()` on rows whose hard labels are hidden (a forest's out-of-fold entropy decides what
-  is hard), against a random forest of the labelled rows: three folds and a fit, as a user would look at it first. CPU seconds.
+- average (half a minute): `MARClassifierCV()` on rows whose hard labels are hidden (a forest's out-of-fold entropy says what is
+  hard), against a random forest of the labelled rows: three folds and a fit, as a user would look at it first. CPU seconds.
 - boosting (10 seconds): `MARBoostingClassifier` with rounds and weight chosen, against LightGBM on the labelled rows with its
   rounds, or its rounds and leaves, chosen by five folds. CPU seconds on one thread, ten features, four leaves.
 """

@@ -559,14 +559,14 @@ def _by_eta(mechanism: Mechanism, drivers: Array, missing: Bools) -> tuple[Array
 
 def losses(scores: Array, rows: LossRows, mechanism: Mechanism | None) -> Losses:
     """The losses of labels and of missing indicators at scores (K, n); the second is 0 without a mechanism."""
-    p, known = posterior(scores), np.flatnonzero(rows.z >= 0)
-    surprise = -log_tau(p)[rows.z[known], known]
+    known = np.flatnonzero(rows.z >= 0)
+    surprise = -log_tau(posterior(scores[:, known]))[rows.z[known], np.arange(len(known))]
     labels = float(surprise.sum() if rows.weight is None else surprise @ rows.weight[known])
     if mechanism is None:
         return Losses(labels, 0.0)
     order, given = _given_first(rows)
     with quiet():
-        drivers = drivers_of(mechanism.measured(p).value, rows.covariates)[:, order]
+        drivers = drivers_of(_uncertainty(mechanism, scores), rows.covariates)[:, order]
         missing = mechanism.loglik_of(drivers, given, None if rows.weight is None else rows.weight[order])
     return Losses(labels, -float(missing))
 
@@ -577,7 +577,7 @@ def profiled(mechanism: Mechanism | None, scores: Array, rows: LossRows) -> Mech
         return mechanism
     order, given = _given_first(rows)
     with quiet():
-        u = mechanism.measured(posterior(scores)).value
+        u = _uncertainty(mechanism, scores)
     drivers, w = drivers_of(u, rows.covariates)[:, order], rows.counts
     rate = float(w @ rows.missing / w.sum())
     starts = [mechanism.starting(rate)]
@@ -585,6 +585,12 @@ def profiled(mechanism: Mechanism | None, scores: Array, rows: LossRows) -> Mech
         starts = [replace(mechanism, shape=shape).starting(rate) for shape in (0.0, 1.0, 10.0)]
     fits = [bounded(start.profile_of(drivers, given, w[order]), drivers, given, w[order]) for start in starts]
     return max(fits, key=lambda fit: fit.loglik_of(drivers, given, w[order]))
+
+
+def _uncertainty(mechanism: Mechanism, scores: Array) -> Array:
+    """The uncertainty of rows with scores (K, n)."""
+    parts = slices(scores.shape[1], _BLOCK)
+    return np.concatenate([mechanism.measured(posterior(scores[:, part])).value for part in parts])
 
 
 def _given_first(rows: LossRows) -> tuple[Ints, int]:

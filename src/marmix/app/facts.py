@@ -37,6 +37,7 @@ NO_PARAMETERS = "No candidate has parameters to test."
 SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."
 TOO_UNCERTAIN = "Too uncertain to say: a class has too few labels to estimate the log-loss."
 _TESTABLE = 10  # labelled rows of a class
+_REFITTED = 100_000  # most rows of a fit without the uncertainty, which the likelihood ratio test compares
 TOO_FEW_LABELS = (
     f"There are too few labels for tests and intervals of parameters: fewer than {FEW}, or than {_TESTABLE} of a class."
 )
@@ -138,7 +139,7 @@ def parameter_tests(
         result: Inference = estimator.inference(model.axes(X), labels, missing=missing)
     except ValueError as error:
         return ParameterTests(f"No intervals could be computed: {error}")
-    informative = _informative(result) if estimator.model_.has_mechanism else (None, "")
+    informative = _informative(result, len(labels)) if estimator.model_.has_mechanism else (None, "")
     return ParameterTests("", estimates(model, result, features), *informative)
 
 
@@ -167,13 +168,14 @@ def missingness_facts(model: Model, tests: ParameterTests) -> MissingnessFacts:
     return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain)
 
 
-def _informative(result: Inference) -> tuple[float | None, str]:
+def _informative(result: Inference, n_rows: int) -> tuple[float | None, str]:
     """P-value and name of the test of alpha_1 = 0.
 
-    The likelihood ratio test; Wald's where a chi-square distribution is no reference, and where there is no likelihood.
+    The likelihood ratio test, which takes another fit; Wald's of many rows, where a chi-square distribution is no reference, and
+    where there is no likelihood.
     """
     mechanism = result.fitted.mechanism
-    if mechanism is None or not (mechanism.free_shape or mechanism.free_share):
+    if n_rows <= _REFITTED and (mechanism is None or not (mechanism.free_shape or mechanism.free_share)):
         try:
             test = result.test_informative(False)
             return _number(test.p_value), f"likelihood ratio test, {test.reference}"

@@ -45,6 +45,7 @@ from marmix.core.charts import MechanismChart, maximise
 from marmix.core.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
 from marmix.core.measures import Measure, MeasureLike, Posterior, as_measure, log_tau, posterior
 
+_BLOCK = 65536  # rows whose information is computed at once
 # Twice the rise of L_miss per row that no step of Fisher scoring is made for.
 _NO_GAIN = 1e-8
 
@@ -546,12 +547,11 @@ class Mechanism:
         as if the labels were known.
         """
         slopes = len(self.alpha) - 1
+        information = np.zeros((len(self.alpha) + self.n_free_labels + 2,) * 2)
         with quiet():
-            if self.label:
-                information = self._information_by_class(drivers, weight)
-            else:
-                h = hazard(self.eta(drivers), self.shape, True)
-                information = self._information(self._hazard_slopes(h, drivers), h.n, weight)
+            for start in range(0, drivers.shape[1], _BLOCK):
+                part = slice(start, start + _BLOCK)
+                information += self._information(drivers[:, part], weight[part])
         if information[0, 0] > 1e-300:
             return information, information[0, 1 : 1 + slopes] / information[0, 0]
         return information, drivers[:slopes] @ weight / weight.sum()
@@ -564,15 +564,19 @@ class Mechanism:
         by_share = np.full_like(h.n, 1.0 / (1.0 - self.share))
         return np.vstack([h.slope, h.slope * drivers, by_label, np.asarray(h.shape_slope), by_share])
 
-    def _information_by_class(self, drivers: Array, weight: Array) -> Array:
+    def _information(self, drivers: Array, weight: Array) -> Array:
+        """Information of (alpha, free label terms, shape, share), summed over a block of rows."""
+        if not self.label:
+            h = hazard(self.eta(drivers), self.shape, True)
+            return self._squares(self._hazard_slopes(h, drivers), h.n, weight)
         slopes, proba = drivers[: len(self.alpha) - 1], np.exp(drivers[len(self.alpha) - 1 :])
-        information = np.zeros((len(self.alpha) + self.n_free_labels + 2,) * 2)
-        for k, eta in enumerate(self._eta_by_class(drivers)):
-            h = hazard(eta, self.shape, True)
-            information += self._information(self._hazard_slopes(h, slopes, k), h.n, weight * proba[k])
-        return information
+        hazards = [hazard(eta, self.shape, True) for eta in self._eta_by_class(drivers)]
+        squares = (
+            self._squares(self._hazard_slopes(h, slopes, k), h.n, weight * proba[k]) for k, h in enumerate(hazards)
+        )
+        return np.sum(list(squares), axis=0)
 
-    def _information(self, slopes: Array, n: Array, weight: Array) -> Array:
+    def _squares(self, slopes: Array, n: Array, weight: Array) -> Array:
         """Information of hazards ``n`` with slopes (p, n) in the parameters, summed over rows."""
         weighted = slopes * np.sqrt(odds_against(n + self.extra) * weight)
         weighted[~np.isfinite(weighted)] = 0.0
