@@ -91,6 +91,42 @@ def test_an_audit_gives_the_difference_estimator():
     assert_allclose(answer.value, expected.mean())
 
 
+def test_a_share_of_an_audit_is_that_of_its_stratified_sample():
+    X, truth, y, _ = rows()
+    result = audited(X, y, truth, 60)
+    drawn, value, variance = result.drawn, np.sum(y == 1), 0.0
+    for h in range(drawn.strata.max() + 1):
+        seen, N = truth[drawn.rows[drawn.strata[drawn.rows] == h]], np.sum(drawn.strata == h)
+        value += N * seen.mean()
+        variance += N**2 * (1 - len(seen) / N) * seen.var() / len(seen)
+    answer = estimate.share(result, X, y, finite=True)
+    assert_allclose(answer.value, value / len(y))
+    assert_allclose(answer.stderr, np.sqrt(variance) / len(y), rtol=0.1)  # two rows more, drawn by lot
+
+
+def test_rows_that_nobody_could_tell_count_either_way_in_a_share():
+    X, truth, y, _ = rows()
+    clf, results = MARLogisticRegression().fit(X, y), []
+    for untold in (np.nan, 0.0, 1.0):
+        audit = Audit(clf, X, y, 40)
+        labels = truth[audit.rows].astype(float)
+        labels[:8] = untold
+        results.append(audit.record(labels))
+    unsure, none, all_of_them = (estimate.share(result, X, y, finite=True) for result in results)
+    assert_allclose(unsure.interval, [none.interval[0], all_of_them.interval[1]])
+    assert "None" in unsure.assumption
+    assert "nobody could tell" in estimate.mean(results[0], X, y, {0: 0.0, 1: 1.0}).assumption
+
+
+def test_a_p_value_is_below_a_twentieth_if_the_interval_is_without_zero():
+    for seed in range(20):
+        X, truth, y, proba = rows(150, seed)
+        for source in (audited(X, y, truth, 20), proba):
+            answer = estimate.regression(source, X, y, [0, 1, 2])
+            excludes = (answer.limits[:, 0] > 0) | (answer.limits[:, 1] < 0)
+            assert_allclose(answer.tests[1] < 0.05, excludes)
+
+
 def test_shares_of_the_two_classes_mirror_each_other():
     X, truth, y, proba = rows()
     for source in (proba, audited(X, y, truth, 40)):
@@ -202,6 +238,33 @@ def test_with_all_labels_a_diagnosis_is_the_plain_one():
     assert_allclose(result["sensitivity"].value, np.mean(X[truth == 1, 0] >= 0))
     assert_allclose(np.trapezoid(result.tpr, result.fpr), result["AUC"].value)
     assert_allclose(result.corrected.limits, result.naive.limits)
+
+
+@pytest.mark.parametrize(("verified", "least"), [(1.0, 0.93), (0.5, 0.91)])
+def test_intervals_of_a_good_test_cover(verified, least):
+    rng, covered = np.random.default_rng(0), []
+    truth = {"sensitivity": 0.9, "specificity": 0.95, "PPV": 0.18 / 0.22, "NPV": 0.76 / 0.78, "LR-": 0.1 / 0.95}
+    for _ in range(200):
+        sick = rng.random(60) < 0.2
+        test = rng.random(60) < np.where(sick, 0.9, 0.05)
+        seen = test | (rng.random(60) < verified)
+        result = diagnose(test, np.where(seen, sick, -1))
+        covered.append([result[name].low <= value <= result[name].high for name, value in truth.items()])
+    assert np.mean(covered, axis=0).min() > least
+
+
+@pytest.mark.parametrize("rest", [0, 10])
+def test_a_perfect_or_useless_test_is_not_known_to_be_so(rest):
+    labels = [*[1] * 10, *[0] * 10, *[-1] * rest]
+    for test in ([1] * 10 + [0] * (10 + rest), [0] * 10 + [1] * (10 + rest)):
+        result = diagnose(test, labels)
+        for answer in (result.corrected, result.naive):
+            low, high = answer.limits.T
+            assert (high > low + 0.1).all()
+            assert ((low <= answer.values) & (answer.values <= high)).all()
+    exact = diagnose(labels[:20], labels[:20])
+    assert_allclose([exact[name][:2] for name in ("sensitivity", "NPV")], [[1.0, 0.025**0.1]] * 2)
+    assert "missing because" not in str(exact)
 
 
 def test_a_diagnosis_takes_the_design_of_a_source():

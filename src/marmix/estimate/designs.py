@@ -28,7 +28,7 @@ solution by :math:`g_{ik}` where its class is k, the covariance of the solution 
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ from marmix.tables import Preparation
 # After audits of 20 and 50 rows, intervals for means and coefficients covered 85 to 97 % with 0, 93 to 99 % with 2, and were only
 # longer with 4, on simulated rows with other seeds than those of benchmarks/estimate.py.
 PRIOR_ROWS = 2.0
+NOTHING = "None about why labels are missing: {} rows without one were labelled, drawn by chance."
 _FOLDS, _MORE_FOLDS = 5, 10  # of a classifier, of logistic regressions
 _MOST_SQUARED = 12  # features up to which their products are features too
 
@@ -181,9 +182,9 @@ def doubly_robust(
     Posteriors `tau` of a model, if there is one, are mixed with those of logistic regressions; log-odds `own` of a missing label
     are one more feature of q.
     """
-    name, labelled = "doubly robust", np.asarray(labels.any(axis=1))
+    labelled = np.asarray(labels.any(axis=1))
     if labelled.all():
-        return Design(name, "No label is missing.", classes, labels, labels, np.ones(len(labels)), labels[None][:0])
+        return all_labelled(classes, labels)
     if not labels.any(axis=0).all():
         raise ValueError("a class has no label in y: an estimate without an audit needs labelled rows of every class.")
     tau = _predicted(features, most_voted(labels), labelled, [] if tau is None else [tau])
@@ -196,8 +197,9 @@ def doubly_robust(
     errors = np.array([0.5 * (above - below) for above, below in posterior.pairs()])
     note = f"Overlap is poor: the weights of {trimmed} labelled rows were trimmed. For rows like them, only the posteriors speak."
     return Design(
-        name,
-        "Labels are missing only because of the features, and rows of every kind have some.",
+        "doubly robust",
+        "Labels are missing only because of the features, rows of every kind have some, and cross-fitted logistic regressions, "
+        "or the source, estimate the posteriors or the probability of a missing label well.",
         classes,
         labels,
         posterior.central,
@@ -208,9 +210,17 @@ def doubly_robust(
     )
 
 
+def all_labelled(classes: NDArray[Any], labels: Array) -> Design:
+    """The design of rows that all have a label."""
+    no_errors = labels[None][:0]
+    return Design("all labels", "No label is missing.", classes, labels, labels, np.ones(len(labels)), no_errors)
+
+
 def stratified(classes: NDArray[Any], labels: Array, cells: NDArray[np.intp]) -> Design:
     """The design without an audit if nothing but the cell of a row decides whether its label is missing."""
     labelled = np.asarray(labels.any(axis=1))
+    if labelled.all():
+        return all_labelled(classes, labels)
     N, n = np.bincount(cells), np.bincount(cells[labelled], minlength=cells.max() + 1)
     if not n.all():
         raise ValueError(
@@ -229,6 +239,15 @@ def stratified(classes: NDArray[Any], labels: Array, cells: NDArray[np.intp]) ->
     )
 
 
+def by_stratum(design: Design) -> Design:
+    """The design with the rates of each stratum for posteriors: of a class, its estimate is that of the stratified sample."""
+    tau, strata = design.tau.copy(), design.strata
+    assert strata is not None
+    for h in range(strata.max() + 1):
+        tau[strata == h] = design.labels[(strata == h) & design.labelled].mean(axis=0)
+    return replace(design, name="stratified sample of an audit", tau=tau)
+
+
 def _of_audit(audit: AuditResult, y: Any) -> Design:
     drawn = audit.drawn
     labels = label_shares(y, drawn.classes)
@@ -241,11 +260,12 @@ def _of_audit(audit: AuditResult, y: Any) -> Design:
         if not len(seen):
             raise ValueError("one stratum of the audit has no label yet: label more of its rows.")
         weight[seen] = np.sum(drawn.strata == h) / len(seen)
-    notes = [f"{drawn.untold} audited rows that nobody could tell were left out."] * (drawn.untold > 0)
+    untold, assumption = len(drawn.untold), "Audited rows that nobody could tell are like the others of their stratum."
+    notes = [f"{untold} audited rows that nobody could tell were left out."] * (untold > 0)
     notes += ["These intervals are for a fixed number of audited rows, not right at every look."] * drawn.sequence
     return Design(
         "difference estimator of an audit",
-        f"None about why labels are missing: {len(drawn.rows)} rows without one were labelled, drawn by chance.",
+        assumption if untold else NOTHING.format(len(drawn.rows)),
         drawn.classes,
         labels,
         drawn.proba,
