@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import Audit, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, diagnose, estimate
@@ -172,6 +172,20 @@ def test_columns_are_named_or_given():
         assert_allclose(estimate.difference(proba, frame, y, groups).value, by_name.value)
 
 
+def test_tables_of_pyarrow_are_read_as_those_of_pandas():
+    pa = pytest.importorskip("pyarrow")
+    X, _, y, proba = rows()
+    frame = pd.DataFrame({"age": X[:, 0], "sex": np.where(X[:, 2] > 0, "m", "f")})
+    arrow, other = pa.Table.from_pandas(frame), X[:, 1:2]
+    for covariates, same in (([0, "sex"], [0, "sex"]), (frame, arrow), (other, pa.table({"x0": X[:, 1]}))):
+        want, got = (
+            estimate.regression(proba, table, y, given) for table, given in ((frame, covariates), (arrow, same))
+        )
+        assert got.names == want.names
+        assert_allclose(got.value, want.value)
+    assert_allclose(*(estimate.difference(proba, table, y, 1).value for table in (frame, arrow)))
+
+
 def test_every_kind_of_classifier_is_a_source():
     data = make_mar_mixture(200, random_state=0)
     X, y = data.data, data.target
@@ -185,6 +199,10 @@ def test_every_kind_of_classifier_is_a_source():
         assert answer.interval[0] < data.target_true.mean() < answer.interval[1]
         assert 0 < answer.n_effective < 200
         assert "features" in str(answer)
+    with pytest.raises(ValueError, match="not the rows of the fit"):
+        estimate.share(clf, X[::-1], y[::-1])
+    alone, single = (clf.fit(X, y) for clf in (Pipeline([("only", MARLogisticRegression())]), MARLogisticRegression()))
+    assert estimate.share(alone, X, y).value == estimate.share(single, X, y).value
 
 
 def test_begg_and_greenes_by_hand():
@@ -272,6 +290,9 @@ def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
     assert found[1]["sensitivity"]["value"] == pytest.approx(1 - found[0]["specificity"]["value"])
     assert main([*words, "well", "--features", "disease"]) == 1
     assert "score" in capsys.readouterr().err
+    for option in (["--threshold", "0.3"], ["--features", "x"], ["--class", "well"]):  # of a column, not of a model
+        assert main(["evaluate", "model.marmix", "rows.csv", *option]) == 1
+        assert option[0] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -290,6 +311,9 @@ def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
         (lambda X, y, p: estimate.regression(p, X, y, X[:, [0, 0]]), "do not determine"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], "probit"), "is not one of"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], response=X[:, 1]), "transform it"),
+        (lambda X, y, p: estimate.share(p, X, y, of=[]), "of= is empty"),
+        (lambda X, y, p: estimate.difference(p, X, y, X[:, 2], of=1, value={0: 0, 1: 1}), "one of them"),
+        (lambda X, y, p: diagnose(X[:, 0], y, source=p), "source needs X"),
         (lambda X, y, p: diagnose(X[:, 0] * np.nan, y), "finite numbers"),
         (lambda X, y, p: diagnose(X[:, 0] * 0, y), "the same in all rows"),
         (lambda X, y, p: diagnose(X[:9, 0], y), "one for each row"),

@@ -272,6 +272,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
         return 0
     if options.data is None:
         raise ValueError("name a model and a file, or with --score the file alone.")
+    for name, value in (("threshold", options.threshold), ("features", options.features), ("class", options.varied)):
+        if value is not None:
+            raise ValueError(f"--{name} goes with --score COLUMN, not with a model: leave it out.")
     evaluation = saved.evaluate_file(record_of(saved.Request, options), Progress(options.quiet))
     if options.json:
         print_json(evaluation.as_dict())

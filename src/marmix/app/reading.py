@@ -237,6 +237,8 @@ def joined(table: Table, other: Table, id: str | None) -> Table:
     for name in other.names:
         if name not in table.names:
             data = data.append_column(name, other.data[name].take(index))
+        elif name != id:
+            notes.append(f"Column {shown(name)} of {other.path.name} was left out, as {table.path.name} has one.")
     return replace(table, data=data, notes=notes)
 
 

@@ -252,7 +252,7 @@ class Audit:
         if hasattr(clf, "fit"):
             check_is_fitted(clf)
         self.clf, self.accept, self.confidence, self.random_state = clf, accept, confidence, random_state
-        proba, given, self._X = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X
+        proba, given, self._X, self._y = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X, y
         if proba.shape != given.shape:
             raise ValueError(f"clf gives probabilities of shape {proba.shape}, and y is of shape {given.shape}.")
         self._given, self._codes = given, most_voted(given, proba)
@@ -421,7 +421,7 @@ class Audit:
         with the weights from each of the `parts` of these rows.
         """
         audited, labels = self._drawn[: len(self._labels)], self._labels
-        if not averages(self.clf, len(self._codes)):
+        if not averages(self.clf, self._X, self._y):
             return self.clf, self._proba, self._proba[audited]
         names, candidates = candidate_proba(self.clf, self._X)
         candidates = candidates[:, self._missing]

@@ -172,6 +172,8 @@ def difference(
     >>> answer.names
     ['below 60 - 60 or older']
     """
+    if of is not None and value is not None:
+        raise ValueError("of= asks for a share and value= for a mean: give one of them.")
     design = design_of(source, X, y)
     inside = None if value is not None else _classes(design, of)
     f = _values(design, value, X) if inside is None else np.broadcast_to(inside, design.tau.shape)
@@ -276,6 +278,8 @@ def _classes(design: Design, of: Any) -> Array:
             raise ValueError(f"of= must name one of the classes {names}, or several.")
         of = names[1]
     several = of if isinstance(of, list | tuple | set | np.ndarray) else [of]
+    if not len(several):
+        raise ValueError(f"of= is empty: name one of the classes {names}, or several.")
     if unknown := [name for name in several if name not in names]:
         raise ValueError(f"{unknown[0]!r} is not one of the classes {names}.")
     return np.array([float(name in several) for name in names])
@@ -311,7 +315,7 @@ def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
     if isinstance(covariates, list | tuple) and all(isinstance(one, str | int) for one in covariates):
         named = {one if isinstance(one, str) else _heading(X, one): one for one in covariates}
     elif isinstance(covariates, dict) or hasattr(covariates, "columns"):
-        named = {str(name): covariates[name] for name in getattr(covariates, "columns", covariates)}
+        named = {str(name): covariates[name] for name in _headings(covariates)}
     else:
         own = np.asarray(covariates, dtype=float)
         own = own[:, None] if own.ndim == 1 else own
@@ -327,4 +331,9 @@ def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
 
 
 def _heading(X: Any, i: int) -> str:
-    return str(X.columns[i]) if hasattr(X, "columns") else f"x{i}"
+    return str(_headings(X)[i]) if hasattr(X, "columns") else f"x{i}"
+
+
+def _headings(X: Any) -> Any:
+    """Names of the columns of a table, those of pyarrow included, or the keys of a dict."""
+    return getattr(X, "column_names", None) or getattr(X, "columns", X)

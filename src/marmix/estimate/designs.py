@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,6 +44,8 @@ from marmix.audit import Audit, AuditResult
 from marmix.core.arrays import Array, select_rows
 from marmix.core.labels import choose_classes, found_labels, is_null, label_shares, most_voted
 from marmix.evaluation.pseudo_labels import UncertainPosterior, checked_proba, inverse_weights
+from marmix.evaluation.scorer import last_and_rows
+from marmix.selection.average import OTHER_ROWS
 from marmix.selection.held_out import whole_row_folds
 from marmix.tables import Preparation
 
@@ -167,7 +169,7 @@ def design_of(source: Any, X: Any, y: Any, extra: Array | None = None) -> Design
         check_is_fitted(source)
         classes = source.classes_
         labels = label_shares(y, classes)
-        last, features = (source[-1], source[:-1].transform(X)) if isinstance(source, Pipeline) else (source, X)
+        last, features = last_and_rows(source, X)
         tau, own = _held_out(last, features, y, labels)
     return doubly_robust(classes, labels, table(logits(tau)[:, :-1], features, extra), tau, own)
 
@@ -279,10 +281,11 @@ def _held_out(clf: Any, X: Any, y: Any, labels: Array) -> tuple[Array, Array | N
     n = len(labels)
     tau, q = np.empty(labels.shape), np.full(n, np.nan)
     if hasattr(clf, "selection_"):
-        held_out = clf.held_out_proba_
-        if held_out is None or len(held_out) != n:
-            raise ValueError("X and y are not the rows that this classifier was fitted to: fit it to them first.")
-        tau, q = held_out, clf.missing_proba_
+        if not clf.fitted_to(X, y):
+            raise ValueError(OTHER_ROWS)
+        if clf.held_out_proba_ is None:
+            raise ValueError("a class has a single labelled row, so no row was held out: label more of them.")
+        tau, q = clf.held_out_proba_, clf.missing_proba_
     else:
         folds = whole_row_folds(most_voted(labels), _FOLDS)
         rest = np.setdiff1d(np.arange(n), np.concatenate([*folds, [-1]]))
@@ -360,6 +363,8 @@ def column(X: Any, values: Any, n: int, name: str) -> NDArray[Any]:
     """A column of X by its name or number, or values of its own, for each of n rows and without missing ones."""
     if isinstance(values, str | int):
         try:
+            if isinstance(values, int) and hasattr(X, "column_names"):  # of pyarrow
+                values = X.column_names[values]
             values = X[values] if isinstance(values, str) else X.iloc[:, values] if hasattr(X, "iloc") else X[:, values]
         except (KeyError, IndexError, TypeError):
             raise ValueError(f"{name}: X has no column {values!r}.") from None

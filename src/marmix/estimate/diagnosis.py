@@ -155,6 +155,8 @@ def diagnose(
     if source is None:
         design = _of_score(test, threshold if len(values) == 2 else None, X, y, of)
     else:
+        if X is None:
+            raise ValueError("source needs X: give the features that it takes.")
         design = design_of(source, X, y, test[:, None])
         design = design.binary(_class(design.classes, of))
     if len(design.labels) != len(test):
