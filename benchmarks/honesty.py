@@ -15,7 +15,7 @@ class of 3 % has 24 % of the labels. Every class keeps at least two labels.
 **What is said** of the share of wrong imputed labels, with how often it is true and the mean half width:
 
 - *(a)* and *(b)*, by `MARClassifierCV`: the 95 % interval if labels are missing because of the features, and the range if rows
-  of any class are also up to three times as likely to lose their label.
+  of any class also have up to three times the odds of losing their label.
 - *cross-validation*: the error on the labelled rows in five folds, with its exact 95 % interval. Of the classifier of the
   labelled rows with the lowest log-loss there: logistic regression, random forest or gradient boosting.
 - *CBPE*: confidence-based performance estimation of the same classifier, fitted to the labelled rows. Held-out probabilities are

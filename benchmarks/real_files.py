@@ -15,7 +15,7 @@ known.
 
 **Without an audit**: the share of wrong labels that usual classifiers claim, which is their error on the labelled rows in five
 folds, and their share of wrong labels in truth; the same of `MARClassifierCV`, with (a) the 95 % interval if labels are missing
-because of the features, (b) the range if rows of any class are also up to three times as likely to lose their label, the state
+because of the features, (b) the range if the odds of losing the label are also up to three times as high in any class, the state
 of its verdict and whether it asks for an audit before anything else, and how many of its intervals of precision and recall of a
 class contain the truth.
 

@@ -114,7 +114,7 @@ def rows_of(X, y, truth):
 
 def bundled(load, seed):
     """Rows of one of marmix's own data sets."""
-    bunch = load(seed=seed)
+    bunch = load(random_state=seed)
     return rows_of(bunch.data, bunch.target, bunch.target_true)
 
 

@@ -65,7 +65,7 @@ def claims(path):
         "labelled rows claim": {"marker": "D", "color": ORANGE, "lw": 0, "ms": 8},
         "biopsies say": {"marker": "o", "color": BLACK, "lw": 0, "ms": 9},
         "marmix, if labels are missing because rows are hard": {"color": BLUE, "alpha": 0.4, "lw": 8},
-        "or also for a hidden reason, up to threefold": {"color": BLUE, "lw": 2},
+        "or also for a hidden reason, odds up to threefold": {"color": BLUE, "lw": 2},
         "marmix, whatever the reason": {"color": GREEN, "alpha": 0.45, "lw": 8},
     }
     for label, style in keys.items():

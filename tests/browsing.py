@@ -133,7 +133,7 @@ def check_dark(opened):
 
 
 def check_narrow(opened, width=360):
-    """On a phone nothing but a table in its own box is wider than the screen."""
+    """On a phone nothing but a table or a command in its own box is wider than the screen."""
     page = opened.page
     before = page.viewport_size
     page.set_viewport_size({"width": width, "height": 740})
@@ -141,7 +141,7 @@ def check_narrow(opened, width=360):
     page.evaluate(unfold, True)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     wide = page.evaluate(
-        "[...document.body.querySelectorAll('*')].filter((node) => !node.closest('.scroll > *, .unseen, .skip, svg')"
+        "[...document.body.querySelectorAll('*')].filter((node) => !node.closest('.scroll > *, pre > *, .unseen, .skip, svg')"
         " && node.checkVisibility() && node.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)"
         ".map((node) => node.outerHTML.slice(0, 80))"
     )

@@ -17,10 +17,14 @@ from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.app import analyse, models, wording
 from marmix.app.facts import all_scores, candidate_rows, comparison, rival, score_facts
 from marmix.app.findings import MissingnessFacts
+from marmix.app.models import Predicted, sampled, sets_of
+from marmix.app.survey import Rows
 from marmix.app.wording import note_cautions
 from marmix.cli import main
 from marmix.core.notes import Note
 from marmix.datasets import make_mar_mixture
+from marmix.evaluation import conformal_sets
+from marmix.evaluation.forests import flexible_missing_proba
 from marmix.selection.comparison import REFITTED, Gain
 from marmix.tables.preparation import Preparation
 
@@ -223,6 +227,18 @@ def test_a_feature_is_no_label(from_python, command, capsys):
     error = capsys.readouterr().err
     assert "--label" in error
     assert "'x0'" in error
+
+
+def test_sets_of_rows_without_a_label_rest_on_trees_that_did_not_see_them():
+    rng = np.random.default_rng(0)
+    X, p = rng.normal(size=(300, 2)), rng.uniform(0.1, 0.9, 300)
+    codes = np.where(rng.random(300) < 1 / (1 + np.exp(-X[:, 0])), -1, rng.random(300) < p).astype(np.int32)
+    proba, lost, every = np.column_stack([1 - p, p]), codes < 0, np.ones(300, dtype=bool)
+    table = Rows(X, every, codes, np.array(["oak", "elm"]), None, {})
+    _, sets = sets_of(0.8, sampled(table, 0), proba, table, Predicted(proba, p, codes, p))
+    q, _ = flexible_missing_proba(X, lost)
+    want = conformal_sets(codes, proba, q, proba[lost], q[lost], classes=[0, 1], coverage=0.8).sum(axis=1)
+    assert (sets.single, sets.mean_size) == (np.sum(want == 1), want.mean())
 
 
 def test_sets_hold_the_given_label_or_the_true_class_of_most_rows(fit, tmp_path):

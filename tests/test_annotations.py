@@ -89,6 +89,9 @@ def test_features_of_a_file_beside_are_joined_by_the_id(tmp_path):
     (tmp_path / "more.csv").write_text("id,width\n5,0.5\n4,0.25\n9,3\n", encoding="utf-8")
     table = written(tmp_path / "export.json", [studio(choice(1, "oak"), id=i) for i in (4, 5, 6)])
     both = joined(table, read(tmp_path / "more.csv"), "id")
+    again = joined(both, read(tmp_path / "more.csv"), "id")
+    assert cells(again, "width") == cells(both, "width")
+    assert "'width'" in again.notes[-1]
     assert cells(both, "id", "width") == [["4", "5", "6"], ["0.25", "0.5", ""]]
     assert "no row for 1 row" in both.notes[-1]
     with pytest.raises(ValueError, match="--join: name the column"):

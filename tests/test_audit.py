@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import hypergeom
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -302,6 +303,11 @@ def test_rows_of_which_nobody_can_tell_are_wrong_above_and_right_below():
     assert np.isnan(nothing.wrong.value)
     assert nothing.wrong[1:] == (0, 350)
     assert nothing.no_change == pytest.approx(0.5)
+    assert nothing.verdict.state == "not verified"
+    assert "nan" not in str(nothing)
+    assert "contradict" not in str(nothing)
+    assert nothing.remaining[1:] == (0, 350)  # they still have an imputed label
+    assert (unknown.verdict.of, right.verdict.of) == (315, 310)
 
 
 def test_a_class_that_is_never_imputed_has_no_precision():
@@ -313,6 +319,20 @@ def test_a_class_that_is_never_imputed_has_no_precision():
     assert c.precision[1:] == (0, 1)
     assert c.recall == pytest.approx((0, 0, 0), abs=1e-8)
     assert c.share.low > 0.1
+
+
+def test_a_class_of_which_no_row_is_found_is_not_verified():
+    n = 1000
+    proba = np.tile([0.98, 0.02], (n, 1))
+    truth = np.where(np.arange(n) % 25, "a", "b")
+    y = np.where(np.arange(n) < 50, truth, None)
+    audit = Audit(Says("ab"), proba, y, n=200)
+    result = audit.record(truth[audit.rows])
+    assert set(result.transduction[50:][~np.isin(np.arange(50, n), audit.rows)]) == {"a"}
+    assert result.remaining.high < 0.1 * (n - 250)
+    assert result.learnt["b"].recall == pytest.approx((0, 0, 0), abs=1e-8)
+    assert result.verdict.state == "not verified"
+    assert "'b'" in result.verdict.reasons[0]
 
 
 def test_votes_count_as_labels():
@@ -351,7 +371,14 @@ def test_more_rows_extend_the_plan_and_a_saved_plan_goes_on(tmp_path):
 def test_labels_of_other_data_of_other_rows_and_second_ones_are_refused(tmp_path):
     proba, y, truth = rows()
     audit = Audit(Says("abc"), proba, y)
+    with pytest.raises(ValueError, match="no label is recorded"):
+        audit.result()
     audit.save(tmp_path / "plan.json")
+    text = (tmp_path / "plan.json").read_text(encoding="utf-8")
+    for name, damaged in (("cut", text[:-9]), ("foreign", "{}"), ("list", "[1]")):
+        (tmp_path / name).write_text(damaged, encoding="utf-8")
+        with pytest.raises(ValueError, match=name):
+            Audit.load(tmp_path / name, Says("abc"), proba, y)
     other = y.copy()
     other[60] = "a"
     for X, labels in ((proba[::-1], y), (proba, other), (proba[:-1], y[:-1]), (proba[:, [1, 0, 2]], y)):
@@ -368,6 +395,22 @@ def test_labels_of_other_data_of_other_rows_and_second_ones_are_refused(tmp_path
         audit.record(truth[audit.rows])
     with pytest.raises(ValueError, match="nothing to audit"):
         Audit(Says("abc"), proba, truth)
+
+
+@pytest.mark.parametrize("accept", [5, 0, 1.0, -0.1, "0.1"])
+def test_an_accepted_share_is_one(accept):
+    proba, y, _ = rows()
+    with pytest.raises((ValueError, TypeError), match="accept"):
+        Audit(Says("abc"), proba, y, accept=accept)
+
+
+def test_what_is_not_fitted_or_no_number_of_rows_is_refused():
+    proba, y, _ = rows()
+    with pytest.raises(NotFittedError):
+        Audit(MARGaussianMixture(), proba, y)
+    for n in (-3, 2.5):
+        with pytest.raises((ValueError, TypeError), match="n "):
+            Audit(Says("abc"), proba, y).extend(n)
 
 
 def test_where_labels_are_missing_because_of_the_label_an_audit_repairs():

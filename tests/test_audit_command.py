@@ -173,6 +173,20 @@ def test_labels_that_do_not_fit_are_refused(fitted, results, tmp_path, capsys):
     assert "--rows" in capsys.readouterr().err
 
 
+def test_the_accepted_share_of_the_draw_is_that_of_the_verdict_unless_it_is_given_again(
+    fitted, results, tmp_path, capsys
+):
+    truth, labels = fitted[1], tmp_path / "labels.csv"
+    audit(results, "--rows", "12", "--accept", "20%")
+    filled(results / "audit.csv", truth, labels, dict.fromkeys(range(6, 12), ""))
+    assert audit(results, "--labels", str(labels), "--rows", "5") == 1
+    assert "--rows" in capsys.readouterr().err
+    for words, accept in (([], 0.2), (["--accept", "30%"], 0.3), ([], 0.3)):
+        assert audit(results, "--labels", str(labels), "--json", *words) == 0
+        assert json.loads(capsys.readouterr().out)["verdict"]["accept"] == accept
+        filled(results / "audit.csv", truth, labels, dict.fromkeys(range(8 if words == [] else 10, 12), ""))
+
+
 def test_a_sheet_that_is_filled_in_further_adds_its_new_labels(fitted, results, tmp_path, capsys):
     truth, labels = fitted[1], tmp_path / "labels.csv"
     audit(results, "--rows", "12")

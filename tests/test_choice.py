@@ -1,17 +1,28 @@
 """The choice among candidates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
+from marmix import (
+    MARBoostingClassifier,
+    MARClassifierCV,
+    MARGaussianMixture,
+    MARKernelClassifier,
+    MARLogisticRegression,
+    evaluation,
+)
 from marmix.engines import row_order
-from marmix.selection.candidates import default_candidates, default_rivals, fit_one
-from marmix.selection.comparison import Gain
+from marmix.persistence import load, save
+from marmix.selection.candidates import default_candidates, default_rivals, fit_one, settled
+from marmix.selection.comparison import Gain, digest_of
 from marmix.selection.held_out import whole_row_folds
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
@@ -102,8 +113,8 @@ def test_the_comparison_says_that_it_helps_where_it_does_and_not_where_it_does_n
     assert not_helped.comparison_.sentence().startswith("No evidence that modelling the missingness helps here")
     only = MARClassifierCV(estimators={"off": SMALL["off"]}).fit(X, y)
     assert only.comparison_ is None
-    with pytest.raises(ValueError, match="models the missingness"):
-        only.missing_proba(X)
+    assert not hasattr(only, "missing_proba")
+    assert helped.missing_proba(X).shape == y.shape
 
 
 def test_jobs_do_not_change_the_answer(average):
@@ -328,8 +339,32 @@ def test_imputed_sets_hold_the_label_of_a_labelled_row_and_the_true_class_of_mos
     assert sets[lost, truth[lost]].mean() > 0.85
     assert sets[lost].sum() < 2 * lost.sum()
     assert (sets <= clf.imputed_sets(X, y, coverage=0.99)).all()
-    with pytest.raises(ValueError, match="not the rows of the fit"):
-        clf.imputed_sets(X[:-1], y[:-1])
+    for rows in (slice(None, -1), slice(None, None, -1)):  # other rows, and the rows in another order
+        with pytest.raises(ValueError, match="not the rows of the fit"):
+            clf.imputed_sets(X[rows], y[rows])
+
+
+def test_it_tells_the_rows_of_the_fit_in_their_order_from_others(tmp_path):
+    X, _, y = partly_labelled(80)
+    votes = np.eye(3)[y][:, :2]  # none where y is -1
+    for labels in (y, np.array(["no", "yes", None], dtype=object)[y], votes):
+        clf = MARClassifierCV(estimators={"off": make_pipeline(SMALL["off"])}, cv=2).fit(X, labels)
+        assert clf.fitted_to(X, labels)
+        assert not clf.fitted_to(X[::-1], labels[::-1])
+        assert not clf.fitted_to(X, labels[::-1])
+        assert not clf.fitted_to(X[1:], labels[1:])
+        save(clf, tmp_path / "model.marmix", overwrite=True)
+        assert not load(tmp_path / "model.marmix").fitted_to(X, labels)
+
+
+def test_a_refit_keeps_the_settings_of_the_user_and_what_was_chosen():
+    X, _, y = partly_labelled(120)
+    foreign = make_pipeline(CalibratedClassifierCV(cv=3))
+    assert settled(foreign)[-1].cv == 3
+    trees = make_pipeline(MARBoostingClassifier(max_estimators=20)).fit(X, y)
+    again = settled(trees)[-1]
+    assert (again.n_estimators, again.mechanism_weight) == (trees[-1].n_estimators_, trees[-1].mechanism_weight_)
+    assert again.cv is None
 
 
 def test_candidates_may_name_the_classes_of_a_label_term_which_imputed_labels_follow():
@@ -350,5 +385,7 @@ def test_sets_are_calibrated_on_held_out_rows_alone():
     other = y.copy()
     swapped = np.flatnonzero((y >= 0) & ~clf.tested_)
     other[swapped] = 1 - y[swapped]  # labels that no fold tested, seen only by the calibration
-    missing = y < 0
-    np.testing.assert_array_equal(clf.imputed_sets(X, y)[missing], clf.imputed_sets(X, other)[missing])
+    missing, sets = y < 0, clf.imputed_sets(X, y)
+    rows = clf.selection_.rows._replace(digest=digest_of(X, other))
+    clf.selection_ = replace(clf.selection_, rows=rows)
+    np.testing.assert_array_equal(sets[missing], clf.imputed_sets(X, other)[missing])

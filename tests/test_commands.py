@@ -46,7 +46,7 @@ def complaints(stderr):
     return [
         line
         for line in stderr.splitlines()
-        if not re.fullmatch(r"[a-z ]+: (\d+%.*, \d+ s|.* usually in less .*)", line)
+        if not re.fullmatch(r"[a-z ]+: (\d+%.*, \d+ s|.* usually in .*)|[^:]+: Classes: .*", line)
     ]
 
 

@@ -262,14 +262,14 @@ def test_labels_that_cannot_be_hidden_are_refused(options, message):
 
 @pytest.mark.parametrize(("load", "rows"), [(load_tumours, hard.tumours), (load_odd_digits, hard.digits)])
 def test_labels_of_real_rows_are_hidden_at_the_stated_rate_and_the_harder_the_likelier(load, rows):
-    bunch = load(seed=3)
+    bunch = load(random_state=3)
     assert bunch.missing_proba.mean() == pytest.approx(hard.RATE)
     assert (np.diff(bunch.missing_proba[np.argsort(rows().difficulty)]) >= 0).all()
     np.testing.assert_array_equal(bunch.target, np.where(rows().hidden(3), -1, bunch.target_true))
-    assert (load(seed=4).target != bunch.target).any()
+    assert (load(random_state=4).target != bunch.target).any()
     first = bunch.data.copy()
     bunch.data[:] = 0.0  # what a user does to the rows leaves the next load alone
-    np.testing.assert_array_equal(load(seed=3).data, first)
+    np.testing.assert_array_equal(load(random_state=3).data, first)
 
 
 def test_masses_have_their_biopsy_as_label_where_the_radiologist_was_decided():

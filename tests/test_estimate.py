@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import Audit, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, diagnose, estimate
@@ -91,6 +91,42 @@ def test_an_audit_gives_the_difference_estimator():
     assert_allclose(answer.value, expected.mean())
 
 
+def test_a_share_of_an_audit_is_that_of_its_stratified_sample():
+    X, truth, y, _ = rows()
+    result = audited(X, y, truth, 60)
+    drawn, value, variance = result.drawn, np.sum(y == 1), 0.0
+    for h in range(drawn.strata.max() + 1):
+        seen, N = truth[drawn.rows[drawn.strata[drawn.rows] == h]], np.sum(drawn.strata == h)
+        value += N * seen.mean()
+        variance += N**2 * (1 - len(seen) / N) * seen.var() / len(seen)
+    answer = estimate.share(result, X, y, finite=True)
+    assert_allclose(answer.value, value / len(y))
+    assert_allclose(answer.stderr, np.sqrt(variance) / len(y), rtol=0.1)  # two rows more, drawn by lot
+
+
+def test_rows_that_nobody_could_tell_count_either_way_in_a_share():
+    X, truth, y, _ = rows()
+    clf, results = MARLogisticRegression().fit(X, y), []
+    for untold in (np.nan, 0.0, 1.0):
+        audit = Audit(clf, X, y, 40)
+        labels = truth[audit.rows].astype(float)
+        labels[:8] = untold
+        results.append(audit.record(labels))
+    unsure, none, all_of_them = (estimate.share(result, X, y, finite=True) for result in results)
+    assert_allclose(unsure.interval, [none.interval[0], all_of_them.interval[1]])
+    assert "None" in unsure.assumption
+    assert "nobody could tell" in estimate.mean(results[0], X, y, {0: 0.0, 1: 1.0}).assumption
+
+
+def test_a_p_value_is_below_a_twentieth_if_the_interval_is_without_zero():
+    for seed in range(20):
+        X, truth, y, proba = rows(150, seed)
+        for source in (audited(X, y, truth, 20), proba):
+            answer = estimate.regression(source, X, y, [0, 1, 2])
+            excludes = (answer.limits[:, 0] > 0) | (answer.limits[:, 1] < 0)
+            assert_allclose(answer.tests[1] < 0.05, excludes)
+
+
 def test_shares_of_the_two_classes_mirror_each_other():
     X, truth, y, proba = rows()
     for source in (proba, audited(X, y, truth, 40)):
@@ -136,6 +172,20 @@ def test_columns_are_named_or_given():
         assert_allclose(estimate.difference(proba, frame, y, groups).value, by_name.value)
 
 
+def test_tables_of_pyarrow_are_read_as_those_of_pandas():
+    pa = pytest.importorskip("pyarrow")
+    X, _, y, proba = rows()
+    frame = pd.DataFrame({"age": X[:, 0], "sex": np.where(X[:, 2] > 0, "m", "f")})
+    arrow, other = pa.Table.from_pandas(frame), X[:, 1:2]
+    for covariates, same in (([0, "sex"], [0, "sex"]), (frame, arrow), (other, pa.table({"x0": X[:, 1]}))):
+        want, got = (
+            estimate.regression(proba, table, y, given) for table, given in ((frame, covariates), (arrow, same))
+        )
+        assert got.names == want.names
+        assert_allclose(got.value, want.value)
+    assert_allclose(*(estimate.difference(proba, table, y, 1).value for table in (frame, arrow)))
+
+
 def test_every_kind_of_classifier_is_a_source():
     data = make_mar_mixture(200, random_state=0)
     X, y = data.data, data.target
@@ -149,6 +199,10 @@ def test_every_kind_of_classifier_is_a_source():
         assert answer.interval[0] < data.target_true.mean() < answer.interval[1]
         assert 0 < answer.n_effective < 200
         assert "features" in str(answer)
+    with pytest.raises(ValueError, match="not the rows of the fit"):
+        estimate.share(clf, X[::-1], y[::-1])
+    alone, single = (clf.fit(X, y) for clf in (Pipeline([("only", MARLogisticRegression())]), MARLogisticRegression()))
+    assert estimate.share(alone, X, y).value == estimate.share(single, X, y).value
 
 
 def test_begg_and_greenes_by_hand():
@@ -186,6 +240,33 @@ def test_with_all_labels_a_diagnosis_is_the_plain_one():
     assert_allclose(result.corrected.limits, result.naive.limits)
 
 
+@pytest.mark.parametrize(("verified", "least"), [(1.0, 0.93), (0.5, 0.91)])
+def test_intervals_of_a_good_test_cover(verified, least):
+    rng, covered = np.random.default_rng(0), []
+    truth = {"sensitivity": 0.9, "specificity": 0.95, "PPV": 0.18 / 0.22, "NPV": 0.76 / 0.78, "LR-": 0.1 / 0.95}
+    for _ in range(200):
+        sick = rng.random(60) < 0.2
+        test = rng.random(60) < np.where(sick, 0.9, 0.05)
+        seen = test | (rng.random(60) < verified)
+        result = diagnose(test, np.where(seen, sick, -1))
+        covered.append([result[name].low <= value <= result[name].high for name, value in truth.items()])
+    assert np.mean(covered, axis=0).min() > least
+
+
+@pytest.mark.parametrize("rest", [0, 10])
+def test_a_perfect_or_useless_test_is_not_known_to_be_so(rest):
+    labels = [*[1] * 10, *[0] * 10, *[-1] * rest]
+    for test in ([1] * 10 + [0] * (10 + rest), [0] * 10 + [1] * (10 + rest)):
+        result = diagnose(test, labels)
+        for answer in (result.corrected, result.naive):
+            low, high = answer.limits.T
+            assert (high > low + 0.1).all()
+            assert ((low <= answer.values) & (answer.values <= high)).all()
+    exact = diagnose(labels[:20], labels[:20])
+    assert_allclose([exact[name][:2] for name in ("sensitivity", "NPV")], [[1.0, 0.025**0.1]] * 2)
+    assert "missing because" not in str(exact)
+
+
 def test_a_diagnosis_takes_the_design_of_a_source():
     X, truth, y, _ = rows(2000)
     result = audited(X, y, truth, 200)
@@ -209,6 +290,9 @@ def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
     assert found[1]["sensitivity"]["value"] == pytest.approx(1 - found[0]["specificity"]["value"])
     assert main([*words, "well", "--features", "disease"]) == 1
     assert "score" in capsys.readouterr().err
+    for option in (["--threshold", "0.3"], ["--features", "x"], ["--class", "well"]):  # of a column, not of a model
+        assert main(["evaluate", "model.marmix", "rows.csv", *option]) == 1
+        assert option[0] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -227,6 +311,9 @@ def test_the_program_judges_a_column_without_a_model(tmp_path, capsys):
         (lambda X, y, p: estimate.regression(p, X, y, X[:, [0, 0]]), "do not determine"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], "probit"), "is not one of"),
         (lambda X, y, p: estimate.regression(p, X, y, [0], response=X[:, 1]), "transform it"),
+        (lambda X, y, p: estimate.share(p, X, y, of=[]), "of= is empty"),
+        (lambda X, y, p: estimate.difference(p, X, y, X[:, 2], of=1, value={0: 0, 1: 1}), "one of them"),
+        (lambda X, y, p: diagnose(X[:, 0], y, source=p), "source needs X"),
         (lambda X, y, p: diagnose(X[:, 0] * np.nan, y), "finite numbers"),
         (lambda X, y, p: diagnose(X[:, 0] * 0, y), "the same in all rows"),
         (lambda X, y, p: diagnose(X[:9, 0], y), "one for each row"),

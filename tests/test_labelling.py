@@ -38,7 +38,11 @@ NAME = """(() => {
 })()"""
 
 
+SLOWLY = "{ let now = Date.now(); Date.now = () => (now += 1000); }"  # a second passes between any two answers
+
+
 def press(page, *keys):
+    page.evaluate(SLOWLY)
     for key in keys:
         page.keyboard.press(key)
 
@@ -62,11 +66,15 @@ def test_from_the_first_key_to_the_download(browser, path):
         assert title(page) == "Row 1 of 300"
         assert page.locator("#shown p").text_content() == ROWS[0][0]
         assert page.locator("dd").all_text_contents() == ["0.00", "\u2013"]
-        press(page, "1", "3", "0", "2", "u", "3")  # the fourth is undone and answered again
+        assert page.get_by_text("Look each row up").is_visible()
+        press(page, "1", "3")
+        assert f"{100 * WIDTHS[1]:.0f}\u00a0%" in page.locator("#width").text_content()
+        press(page, "0", "2", "u", "3")  # the fourth is undone and answered again
         assert title(page) == "Row 5 of 300"
         assert page.locator("#said").text_content() == "malignant. Row 5 of 300"  # read aloud
         assert page.locator("#count").text_content() == "4 of 300 answered"
-        assert f"{100 * WIDTHS[3]:.0f}\u00a0%" in page.locator("#width").text_content()
+        assert "malignant" in page.locator("#undo").text_content()
+        assert page.locator("#width").text_content() == ""  # nobody could tell a row, which is no label
         press(page, "n", *"not 1, sure", "Enter", "2")  # keys are letters in the note
         press(page, "ArrowLeft", "ArrowLeft", "1", "ArrowRight", "x")  # another answer; no key
         assert title(page) == "Row 7 of 300"
@@ -87,6 +95,7 @@ def test_from_the_first_key_to_the_download(browser, path):
 def test_every_row_can_be_answered_and_the_end_says_so(browser, path):
     with open_page(browser, path) as opened:
         page = opened.page
+        page.evaluate(SLOWLY)
         page.evaluate("for (let i = 0; i < 299; i += 1) dispatchEvent(new KeyboardEvent('keydown', { key: '1' }))")
         assert title(page) == "Row 300 of 300"
         press(page, "3")
@@ -111,6 +120,34 @@ def test_before_answers_are_downloaded_the_browser_asks_and_another_plan_has_non
         other.write_text(path.read_text(encoding="utf-8").replace('"plan 1"', '"plan 2"'), encoding="utf-8")
         page.goto(other.as_uri())
         assert page.locator("#count").text_content() == "0 of 300 answered"
+
+
+def test_a_key_that_is_held_or_comes_with_the_row_is_no_answer(browser, path):
+    with open_page(browser, path) as opened:
+        page = opened.page
+        page.evaluate("Date.now = () => 5000")
+        held = "dispatchEvent(new KeyboardEvent('keydown', { key: '1', repeat: true }))"
+        page.evaluate(held)
+        assert title(page) == "Row 1 of 300"
+        for _ in range(3):
+            page.keyboard.press("1")
+        assert title(page) == "Row 2 of 300"
+        page.evaluate("Date.now = () => 5500")
+        page.keyboard.press("1")
+        assert title(page) == "Row 3 of 300"
+
+
+def test_answers_are_deleted_only_after_the_download(browser, path):
+    with open_page(browser, path) as opened:
+        page = opened.page
+        press(page, "ArrowRight", "1")
+        assert "Row 1 has no answer" in page.locator("#width").text_content()
+        assert page.locator("#forget").is_hidden()
+        downloaded(page)
+        page.locator("#forget").click()
+        page.reload()
+        assert page.locator("#count").text_content() == "0 of 300 answered"
+        assert "benign" not in page.evaluate("JSON.stringify(localStorage)")
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (768, 1024), (360, 740)])

@@ -54,7 +54,7 @@ def test_the_metadata_say_what_it_is(in_wheel):
     assert metadata["License-Expression"] == "BSD-3-Clause"
     assert set(metadata.get_all("Provides-Extra")) == EXTRAS.keys()
     base = [requirement for requirement in metadata.get_all("Requires-Dist") if "extra ==" not in requirement]
-    assert {Requirement(requirement).name for requirement in base} == {"numpy", "scipy", "scikit-learn"}
+    assert {Requirement(requirement).name for requirement in base} == {"numpy", "scipy", "scikit-learn", "joblib"}
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == marmix.__version__
 
 

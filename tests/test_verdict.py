@@ -102,9 +102,29 @@ def test_an_audit_verifies_if_and_only_if_its_upper_limit_is_accepted(left, acce
     assert (it.state == VERIFIED) == (high <= accept * left)
     if low > accept * left:
         assert it.state == DO_NOT_USE
+    elif value <= accept * left:
+        assert it.state != DO_NOT_USE
     if it.state == NOT_VERIFIED:
-        assert 0 < int(it.command) <= max(left, 20)
+        assert not it.command or 0 < int(it.command) <= max(left, 20)
     assert it.wrong == (value, low, high)
+
+
+def test_a_class_that_is_not_found_or_rows_that_nobody_could_tell_verify_nothing():
+    few, half, all_right = Range(0.0, 0.0, 0.0), Range(0.3, 0.1, 0.6), Range(1.0, 0.9, 1.0)
+    one = {"labelled": 30, "contradicted": False, "audit": str, "hardest": "hardest"}
+    for precision, recall, state in (
+        (all_right, all_right, VERIFIED),
+        (half, half, VERIFIED),
+        (all_right, few, NOT_VERIFIED),
+        (few, all_right, NOT_VERIFIED),
+    ):
+        it = verdict_after((2, 0, 5), (2, 0, 5), 130, 100, **one, classes={"elm": (precision, recall, half)})
+        assert it.state == state
+        assert ("'elm'" in it.reasons[0], it.command) == ((False, "") if state == VERIFIED else (True, "hardest"))
+    nothing = (np.nan, 0, 100)
+    it = verdict_after(nothing, nothing, 100, 100, **(one | {"labelled": 0}), untold=20)
+    assert (it.state, it.wrong.value) == (NOT_VERIFIED, None)
+    assert "nan" not in str(it)
 
 
 @given(st.floats(0.0, 0.08), st.floats(0.1, 0.4))

@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
-from skore import Check, CheckNotApplicable
 
 from marmix.core.arrays import Array, select_rows
 from marmix.core.labels import number_labels
 from marmix.core.mechanism import Mechanism
 from marmix.evaluation import Score, accuracy, brier
+
+try:
+    from skore import Check, CheckNotApplicable
+except ImportError as error:
+    raise ImportError("marmix.skore needs skore: pip install 'marmix[skore]'.") from error
 
 __all__ = ["checks"]
 

@@ -240,7 +240,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         sets=sets,
     )
     analysis = analysis_of(case, [Caution("note", text) for text in plan.notes])
-    average.selection_ = replace(average.selection_, verdict=analysis.findings.verdict)
+    average.selection_ = replace(average.selection_, kept_verdict=analysis.findings.verdict)
     return replace(analysis, classifier=model.named(), columns=columns)
 
 
@@ -343,7 +343,7 @@ def _missingness(case: Case) -> MissingnessFacts:
     result = facts.missingness_facts(case.model, case.tests)
     notes = () if case.comparison is None else case.comparison.notes
     if result.informative and any(note.code == "no-support" for note in notes):
-        return replace(result, informative=None, p_value=None, test="", at_floor=False, sentence=facts.LINEAR)
+        return replace(result, informative=None, p_value=None, test="", sentence=facts.LINEAR)
     return result
 
 

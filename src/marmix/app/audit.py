@@ -27,8 +27,9 @@ from marmix.app.survey import ASKED, AUDITED, IMPUTED, PREFIX, Rows, folded, own
 from marmix.audit import Audit, AuditResult, Estimate
 from marmix.core.labels import MISSING_TEXTS, number_labels
 from marmix.evaluation.joint import Range
-from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
-from marmix.outputs import new_files
+from marmix.evaluation.verdict import ROWS as MORE
+from marmix.evaluation.verdict import Verdict, verdict_after
+from marmix.outputs import new_files, one_file
 from marmix.tables.cells import arrow, as_table, as_text, listed, shown
 from marmix.terminal import Progress, command_line
 
@@ -59,7 +60,7 @@ class Request:
     half_width: float | None = None
     hardest: bool = False
     labels: Path | None = None
-    accept: float | None = None  # share of wrong labels; by default that of the fit
+    accept: float | None = None  # share of wrong labels; by default that of the plan, at first of the fit
     show: Sequence[str] = ()
     tool: str | None = None
     seed: int = 0
@@ -87,11 +88,6 @@ class Folder(NamedTuple):
         """Their labels."""
         return saved.named_labels(self.rows.labels, self.model.classifier.classes_)
 
-    @property
-    def accept(self) -> float:
-        """The share of wrong labels that is accepted: as asked for, or as in the fit."""
-        return self.request.accept or float(self.model.about.get("accept", ACCEPT))
-
     def path(self, name: str) -> Path:
         """A file of the folder."""
         return self.request.results / name
@@ -106,7 +102,9 @@ class Folder(NamedTuple):
         """The plan of the folder."""
         if not self.path(PLAN).exists():
             raise ValueError(f"{self.request.results} has no {PLAN}: draw rows first.")
-        return Audit.load(self.path(PLAN), self.model.classifier, self.X, self.y)
+        audit = Audit.load(self.path(PLAN), self.model.classifier, self.X, self.y)
+        audit.accept = self.request.accept or audit.accept
+        return audit
 
 
 def command(results: Path, *words: str) -> str:
@@ -144,10 +142,8 @@ def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
         answered = not len(plan.pending)
         plan.extend(n)
     else:
-        classifier, seed = folder.model.classifier, request.seed
-        plan = Audit(
-            classifier, folder.X, folder.y, n, half_width=request.half_width, accept=folder.accept, random_state=seed
-        )
+        clf, seed, accept = folder.model.classifier, request.seed, folder.model.accepted(request.accept)
+        plan = Audit(clf, folder.X, folder.y, n, half_width=request.half_width, accept=accept, random_state=seed)
     if isinstance(plan, Audit):
         if not len(plan.pending):
             raise ValueError(_NONE_LEFT)
@@ -377,8 +373,11 @@ class Audited:
 
 def record_file(request: Request, progress: Progress) -> Audited:
     """Record the labels in a file, and write imputed labels, model, summary and report to the folder `audited`."""
-    folder = opened(request)
     assert request.labels is not None
+    others = {"rows": request.rows, "half-width": request.half_width, "hardest": request.hardest, "show": request.show}
+    if given := [f"--{name}" for name, value in (others | {"as": request.tool}).items() if value]:
+        raise ValueError(f"{given[0]} is for drawing rows, not with --labels.")
+    folder = opened(request)
     answers = answers_of(read(request.labels, **request.reading), folder.model.classifier.classes_)
     audit = folder.audit() if folder.path(PLAN).exists() else None
     pending = {} if audit is None else {int(folder.places[row]) + 1: int(row) for row in audit.pending}
@@ -406,7 +405,8 @@ def record_file(request: Request, progress: Progress) -> Audited:
     if audit is not None:
         audit.save(folder.path(PLAN))
     if asked:
-        folder.path(f"{HARDEST}.json").write_text(json.dumps(asked), encoding="utf-8")
+        with one_file(folder.path(f"{HARDEST}.json"), force=True) as file:
+            file.write_text(json.dumps(asked), encoding="utf-8")
     return done
 
 
@@ -457,7 +457,9 @@ def _write(
     now.proba[places[without]] = classifier.unlabelled_proba(folder.X[without])
     if result is not None:
         code[places] = number_labels(result.transduction, classes)
-    told = {} if audit is None else {int(places[row]): label for row, label in audit.recorded.items()}
+    told = (
+        {} if audit is None else {int(places[row]): label for row, label in audit.recorded.items() if label is not None}
+    )
     mended = []  # whether the labels that were asked for would be wrong otherwise
     for kind, labels in ((AUDITED, told), (ASKED, {row - 1: label for row, label in asked.items()})):
         for place, label in labels.items():
@@ -476,10 +478,10 @@ def _write(
     summary = json.loads(folder.path("summary.json").read_text(encoding="utf-8"))
     left = 0
     if result is not None:
-        left = result.n_missing - result.n_audited - len(mended)
+        left = result.n_missing - result.n_labelled - len(mended)
         limits = np.clip(np.subtract(result.remaining, sum(mended)), 0, left).tolist()
         result = replace(result, remaining=Estimate(*limits))
-    verdict = _verdict(folder, result, summary["verdict"], left, [changed, counts.get(ASKED, 0)])
+    verdict = _verdict(folder, audit, result, summary["verdict"], left, [changed, counts.get(ASKED, 0)])
     done = Audited(verdict, result, counts, changed)
     text = json.dumps(summary | done.as_dict(), ensure_ascii=False, indent=2)
     (part / "summary.json").write_text(f"{text}\n", encoding="utf-8")
@@ -490,12 +492,17 @@ def _write(
 
 
 def _verdict(
-    folder: Folder, result: AuditResult | None, before: dict[str, Any], left: int, numbers: Sequence[int]
+    folder: Folder,
+    audit: Audit | None,
+    result: AuditResult | None,
+    before: dict[str, Any],
+    left: int,
+    numbers: Sequence[int],
 ) -> Verdict:
     """The verdict that rests on the audit; without one that of the fit. The numbers are of changed and of asked labels."""
     changed, asked_for = numbers
     asked = [f"{asked_for:,} labels were asked for: a new fit learns from them."] if asked_for else []
-    if result is None:
+    if audit is None or result is None:
         verdict = Verdict(**before | {name: Range(**before[name]) for name in ("wrong", "hidden")})
         return replace(verdict, reasons=[*verdict.reasons, *asked])
     verdict = verdict_after(
@@ -503,10 +510,13 @@ def _verdict(
         result.remaining,
         result.n_missing,
         left,
-        labelled=result.n_audited,
+        labelled=result.n_labelled,
+        untold=result.n_audited - result.n_labelled,
         contradicted=result.contradicted,
-        accept=folder.accept,
+        classes=result.learnt,
+        accept=audit.accept,
         audit=lambda rows: command(folder.request.results, "--rows", str(rows)),
+        hardest=command(folder.request.results, "--rows", str(MORE), "--hardest"),
     )
-    learnt = f"Learning from it changed {changed:,} of the other imputed labels."
-    return replace(verdict, reasons=[*verdict.reasons, learnt, *asked])
+    learnt = [f"Learning from it changed {changed:,} of the other imputed labels."] if result.n_labelled else []
+    return replace(verdict, reasons=[*verdict.reasons, *learnt, *asked])

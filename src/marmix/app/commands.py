@@ -135,7 +135,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--prevalence": _REPEATED
     | {"type": class_share, "metavar": "CLASS=SHARE", "help": "known share of a class among all rows: yes=0.03"},
     "--sets": {"type": share, "metavar": "SHARE"} | {"help": "add sets; this share of them holds the true class"},
-    "--accept": {"type": share, "metavar": "SHARE"} | {"help": "share of wrong labels that you accept (default: 10%%)"},
+    "--accept": {"type": share, "metavar": "SHARE"}
+    | {"help": "share of wrong labels that you accept (10%%, or as before)"},
     "--time-limit": {"type": between(0.0, math.inf, "a number of seconds"), "metavar": "SECONDS"}
     | {"help": "most seconds for comparing models"},
     "--seed": {"type": whole(0, LARGEST_SEED), "default": 0, "metavar": "N"}
@@ -144,7 +145,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"type": float, "metavar": "X", "help": "with --score: the test is positive from this score on"},
     "--class": {"dest": "varied", "metavar": "NAME", "help": "class to vary (default: the rarest)"},
     "--odds": {"nargs": "+", "type": log_odds, "metavar": "RATIO"}
-    | {"help": "how many times as likely its rows lose their label (default: nine from 1/4 to 4)"},
+    | {"help": "factor of the odds that its rows lose their label (default: nine from 1/4 to 4)"},
     "--plot": {"type": Path, "metavar": "FILE", "help": "figure to write: .png, .svg or .pdf"},
     "shell": {},
     "results": {"type": Path, "metavar": "DIR", "help": "folder that 'marmix fit' wrote"},
@@ -271,6 +272,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
         return 0
     if options.data is None:
         raise ValueError("name a model and a file, or with --score the file alone.")
+    for name, value in (("threshold", options.threshold), ("features", options.features), ("class", options.varied)):
+        if value is not None:
+            raise ValueError(f"--{name} goes with --score COLUMN, not with a model: leave it out.")
     evaluation = saved.evaluate_file(record_of(saved.Request, options), Progress(options.quiet))
     if options.json:
         print_json(evaluation.as_dict())
@@ -539,7 +543,7 @@ COMMANDS = {
         [
             ("Vary the rarest class:", "marmix sensitivity results/model.marmix cells.csv"),
             (
-                "Say that tumours lose their labels twice as often:",
+                "Say that the odds of losing the label are twice as high for tumours:",
                 "marmix sensitivity results/model.marmix cells.csv --class tumour --odds 2",
             ),
             ("Draw it too:", "marmix sensitivity results/model.marmix cells.csv --plot what-if.png"),

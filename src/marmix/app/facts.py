@@ -37,6 +37,7 @@ NO_PARAMETERS = "No candidate has parameters to test."
 SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."
 TOO_UNCERTAIN = "Too uncertain to say: a class has too few labels to estimate the log-loss."
 _TESTABLE = 10  # labelled rows of a class
+_REFITTED = 100_000  # most rows of a fit without the uncertainty, which the likelihood ratio test compares
 TOO_FEW_LABELS = (
     f"There are too few labels for tests and intervals of parameters: fewer than {FEW}, or than {_TESTABLE} of a class."
 )
@@ -120,7 +121,6 @@ class ParameterTests(NamedTuple):
     estimates: Sequence[Estimate] = ()
     p_value: float | None = None
     test: str = ""
-    at_floor: bool = False  # whether the p-value is the smallest that a simulation can show
 
 
 def parameter_tests(
@@ -139,7 +139,7 @@ def parameter_tests(
         result: Inference = estimator.inference(model.axes(X), labels, missing=missing)
     except ValueError as error:
         return ParameterTests(f"No intervals could be computed: {error}")
-    informative = _informative(result) if estimator.model_.has_mechanism else (None, "", False)
+    informative = _informative(result, len(labels)) if estimator.model_.has_mechanism else (None, "")
     return ParameterTests("", estimates(model, result, features), *informative)
 
 
@@ -158,31 +158,32 @@ def missingness_facts(model: Model, tests: ParameterTests) -> MissingnessFacts:
     toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
     if tests.reason:
         return MissingnessFacts(None, None, "", tests.reason, toss_up, certain)
-    _, _, p_value, test, at_floor = tests
+    _, _, p_value, test = tests
     if p_value is None:
         sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)
     sentence = f"Labels are missing {'more' if certain <= toss_up else 'less'} often when the class is unclear."
     if p_value >= 0.05:
         sentence = "There is no evidence that labels are missing more or less often when the class is unclear."
-    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, at_floor)
+    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain)
 
 
-def _informative(result: Inference) -> tuple[float | None, str, bool]:
-    """P-value and name of the test of alpha_1 = 0, and whether the p-value is the smallest that a simulation can show.
+def _informative(result: Inference, n_rows: int) -> tuple[float | None, str]:
+    """P-value and name of the test of alpha_1 = 0.
 
-    The likelihood ratio test; Wald's where a chi-square distribution is no reference, and where there is no likelihood.
+    The likelihood ratio test, which takes another fit; Wald's of many rows, where a chi-square distribution is no reference, and
+    where there is no likelihood.
     """
     mechanism = result.fitted.mechanism
-    if mechanism is None or not (mechanism.free_shape or mechanism.free_share):
+    if n_rows <= _REFITTED and (mechanism is None or not (mechanism.free_shape or mechanism.free_share)):
         try:
             test = result.test_informative(False)
-            return _number(test.p_value), f"likelihood ratio test, {test.reference}", test.at_floor
+            return _number(test.p_value), f"likelihood ratio test, {test.reference}"
         except ValueError:
             pass  # penalised, or the mechanism has weight zero: no likelihood to compare
     kinds = result.fitted.parameters.kinds  # a feature may have the name of a parameter
     alpha = [p for p, kind in zip(result.pvalues, kinds, strict=True) if kind == "alpha"]
-    return (_number(alpha[1]) if len(alpha) > 1 else None), "Wald test with robust standard errors", False
+    return (_number(alpha[1]) if len(alpha) > 1 else None), "Wald test with robust standard errors"
 
 
 def _number(value: Any) -> float | None:

@@ -136,7 +136,6 @@ class MissingnessFacts:
     sentence: str
     toss_up: float | None = None  # P(label missing) if all classes are equally probable
     certain: float | None = None  # P(label missing) if the class is certain
-    at_floor: bool = False  # whether the p-value is the smallest that the simulation can show
 
 
 @dataclass(frozen=True)

@@ -77,4 +77,4 @@ def require_libraries() -> None:
     """Fail early if an optional package is not installed."""
     missing = [name for name in ("pyarrow", "matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
-        raise ImportError(f"this command needs {' and '.join(missing)}: pip install 'marmix[cli]'")
+        raise ImportError(f"marmix reports need {' and '.join(missing)}: pip install 'marmix[cli]'")

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.app.findings import SetFacts
 from marmix.app.survey import GIVEN, IMPUTED, PREFIX, Rows
+from marmix.audit.classifier import unlabelled_proba
 from marmix.core.arrays import Array
 from marmix.core.labels import most_voted
 from marmix.estimators.logistic import MARLogisticRegression
@@ -24,7 +25,7 @@ from marmix.estimators.student import MARStudentMixture
 from marmix.evaluation.conformal import conformal_sets
 from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
-from marmix.plotting.fits import missing_proba
+from marmix.evaluation.scorer import last_and_rows, missing_proba
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import default_candidates, models_missingness, settled
 from marmix.selection.comparison import SAMPLE, Comparison, compare, refitted
@@ -80,7 +81,7 @@ class Model:
     def axes(self, X: Array) -> Array:
         """The rows as the last step of `statistical` takes them."""
         assert self.statistical is not None
-        return self.statistical[:-1].transform(X) if len(self.statistical) > 1 else X
+        return np.asarray(last_and_rows(self.statistical, X)[1])
 
     def named(self) -> Any:
         """The average with the names of the classes."""
@@ -248,7 +249,7 @@ def _prior_offset(known: Any, pipeline: Pipeline, classes: NDArray[Any], X: Arra
     prior = prior_of(known, classes)
     assert prior is not None
     expected = unlabelled_counts(prior, labels[places], classes)
-    return class_offsets(pipeline.predict_proba(X[places[z[places] < 0]]), expected)
+    return class_offsets(unlabelled_proba(pipeline, X[places[z[places] < 0]]), expected)
 
 
 def least_weight(n_rows: int, n_compared: int) -> float:
@@ -336,9 +337,11 @@ def sets_of(
     unlabelled = codes[rows.complete] < 0
     places = np.flatnonzero(rows.complete)[unlabelled]
     proba = predictions.proba[places]
-    q = np.minimum(forest.predict_proba(rows.X[unlabelled])[:, 1], 1.0 - 1.0 / len(missing))
+    q = np.empty(len(rows.X))
+    q[unlabelled] = np.minimum(forest.predict_proba(rows.X[unlabelled])[:, 1], 1.0 - 1.0 / len(missing))
+    q[sample.places] = missing  # of trees that did not see the row
     inside = conformal_sets(
-        sample.labels, held_out, missing, proba, q, classes=np.arange(len(classes)), coverage=coverage
+        sample.labels, held_out, missing, proba, q[unlabelled], classes=np.arange(len(classes)), coverage=coverage
     )
     for place, order, members in zip(places, np.argsort(-proba, axis=1, kind="stable"), inside, strict=True):
         texts[place] = " | ".join(classes[order[members[order]]])

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 SECTIONS = {  # a template each, and its short title
     "verdict": "Verdict",
     "warnings": "Warnings",
-    "rivals": "Other classifiers",
     "classes": "Classes",
+    "rivals": "Other classifiers",
     "missingness": "Missing labels",
     "models": "Models",
     "reproduce": "Reproduce",
@@ -161,7 +161,7 @@ def bars(verdict: Verdict | None) -> list[Bar]:
     whatever = verdict.hidden.low is None
     labels = {
         "whatever hid the labels" if whatever else "if only hard rows lose their labels": verdict.wrong,
-        "if some class also loses them up to three times as often": verdict.hidden,
+        "if some class also has up to three times the odds of losing them": verdict.hidden,
     }
     drawn = list[Bar]()
     for label, (value, low, high) in labels.items():

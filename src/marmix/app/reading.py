@@ -237,6 +237,8 @@ def joined(table: Table, other: Table, id: str | None) -> Table:
     for name in other.names:
         if name not in table.names:
             data = data.append_column(name, other.data[name].take(index))
+        elif name != id:
+            notes.append(f"Column {shown(name)} of {other.path.name} was left out, as {table.path.name} has one.")
     return replace(table, data=data, notes=notes)
 
 
@@ -248,6 +250,8 @@ def _kind(path: Path) -> str:
         near = get_close_matches(path.name, os.listdir(path.parent) if path.parent.is_dir() else [], 1)
         hint = f"Did you mean {path.parent / near[0]}?" if near else "Check the name and the folder."
         raise FileNotFoundError(f"{path} is not there. {hint}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file: save the data in a file, and name that.")
     kind = _KINDS.get(_ending(path))
     if kind is None or (kind != "text" and path.suffix.lower() == ".gz"):
         raise ValueError(f"{path}: the name should end in {', '.join(_KINDS)}, or .csv.gz: rename or convert the file.")

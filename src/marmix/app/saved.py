@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from html import escape
+from numbers import Real
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from marmix import persistence
@@ -100,6 +102,10 @@ class Saved(NamedTuple):
         if several:
             return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
         return value if isinstance(value, str) else None
+
+    def accepted(self, asked: float | None) -> float:
+        """The share of wrong labels that is accepted: as asked for, or as in the fit."""
+        return asked or float(self.about.get("accept", ACCEPT))
 
     def transformed(self, X: NDArray[Any]) -> NDArray[Any]:
         """Features as the classifier takes them."""
@@ -375,7 +381,7 @@ def report_file(request: Request, progress: Progress) -> Findings:
             command=command_line(request.command),
             seed=request.seed,
             audit=lambda n: command_line(["marmix", "audit", str(request.model.parent), "--rows", str(n)]),
-            accept=request.accept or float(saved.about.get("accept", ACCEPT)),
+            accept=saved.accepted(request.accept),
         )
         with progress.phase("analysing") as step:
             analysis = analyse_saved(saved, rows, source, step)
@@ -455,6 +461,7 @@ def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] | None = Non
     >>> marmix.report(clf, X, y, "report.html")    # doctest: +SKIP
     """
     require_libraries()
+    check_scalar(accept, "accept", Real, min_val=0.0, max_val=1.0, include_boundaries="neither")
     check_is_fitted(model)
     saved = parts_of(model, {})
     check_model(saved, "the model")

@@ -80,11 +80,11 @@ def missingness(it: MissingnessFacts) -> str:
     if p is None or it.informative is None:
         return it.sentence
     often = f"about {round(100.0 * p)} in 100 data sets"
-    if p < 0.001 or it.at_floor:
-        often = f"fewer than 1 in {round(1.0 / max(p, 0.001)):,} data sets"
+    if p < 0.001:
+        often = "fewer than 1 in 1,000 data sets"
     elif p < 0.095:
         often = f"about 1 in {round(1.0 / p):,} data sets"
-    sign = f"p {p_sign(p, it.at_floor)}".replace(" ", SPACE)
+    sign = f"p {p_sign(p)}".replace(" ", SPACE)
     ends = ""
     if it.informative and it.toss_up is not None:
         ends = f": {percent(it.toss_up)} if all classes are equally probable, {percent(it.certain)} if the class is certain."

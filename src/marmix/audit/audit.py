@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_scalar
+from sklearn.utils.validation import check_is_fitted
 
 from marmix.audit.classifier import AuditedClassifier, averages, candidate_proba, reweighted, unlabelled_proba
 from marmix.audit.draw import Places, draw, strata_of
@@ -21,6 +22,7 @@ from marmix.core.arrays import Array
 from marmix.core.labels import label_shares, most_voted
 from marmix.evaluation.verdict import ACCEPT, Verdict, verdict_after
 
+_PLAN = ("rows", "strata", "labels", "probabilities", "seed", "confidence", "classes", "n", "predictions")
 _CONTRADICTED = 0.05  # weight of "no change" below which the audit contradicts the model
 
 
@@ -48,8 +50,8 @@ class Drawn:
         Positions of the audited rows whose label somebody could tell.
     labels : array of shape (k, K)
         Their labels.
-    untold : int
-        Number of audited rows that nobody could tell.
+    untold : array of int
+        Positions of the audited rows that nobody could tell.
     proba : array of shape (n, K)
         Posteriors after learning; of audited rows, learnt from the others.
     sequence : bool
@@ -61,7 +63,7 @@ class Drawn:
     strata: Places
     rows: Places
     labels: Array
-    untold: int
+    untold: Places
     proba: Array
     sequence: bool
 
@@ -77,15 +79,18 @@ class AuditResult:
     accuracy : Estimate
         Share of these imputed labels that are right.
     classes : dict of ClassEstimates
-        Precision, recall and share by class.
+        Precision, recall and share by class, before learning.
+    learnt : dict of ClassEstimates
+        The same after learning; approximate, as these labels have learnt from the audit.
     no_change : float
-        Posterior probability that the model's probabilities are right as they are, of which the prior is one half.
+        Weight of leaving the model's probabilities as they are, one half before the audit, against an offset of each class or a
+        slope. Errors that average out do not lower it.
     contradicted : bool
         Whether this is below 0.05: the audit contradicts the model.
     transduction : array of shape (n,)
         Labels of all rows: given, audited, and otherwise imputed again after learning from the audit.
     remaining : Estimate
-        Wrong labels after learning among the rows that are neither labelled nor audited. The interval is approximate: it takes
+        Wrong labels after learning among the rows that still have no label of a person. The interval is approximate: it takes
         errors of the audited rows, held out in ten folds, for those of the final fit.
     classifier : AuditedClassifier
         The classifier after learning.
@@ -115,12 +120,13 @@ class AuditResult:
     class 1: precision 78.6 % (50.9 to 94.6), recall 79.5 % (58.6 to 94.1), share 47.5 % (31.4 to 64.0)
     The audit does not contradict the model: the weight of "no change" is 0.85.
     After learning, wrong among the other 317: 64 (22 to 132)
-    Not verified: Label the hardest rows and fit again, or more rows that chance draws: audit.extend(20)
+    Not verified: Label the hardest rows and fit again.
     """
 
     wrong: Estimate
     accuracy: Estimate
     classes: dict[Any, ClassEstimates]
+    learnt: dict[Any, ClassEstimates]
     no_change: float
     contradicted: bool
     transduction: NDArray[Any]
@@ -131,13 +137,18 @@ class AuditResult:
     verdict: Verdict
     drawn: Drawn = field(repr=False)
 
+    @property
+    def n_labelled(self) -> int:
+        """Rows of the audit whose label somebody could tell."""
+        return len(self.drawn.rows)
+
     def __str__(self) -> str:
         def count(estimate: Estimate) -> str:
-            return f"{estimate.value:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
+            return f"{estimate.value:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})".replace("nan", "unknown")
 
         def percent(estimate: Estimate) -> str:
             value, low, high = (100.0 * number for number in estimate)
-            return f"{value:.1f} % ({low:.1f} to {high:.1f})"
+            return f"{value:.1f} % ({low:.1f} to {high:.1f})".replace("nan %", "unknown")
 
         lines = [
             f"Audit of {self.n_audited:,} of {self.n_missing:,} imputed labels, with 95 % intervals",
@@ -148,9 +159,12 @@ class AuditResult:
                 + ", ".join(f"{field} {percent(value)}" for field, value in zip(one._fields, one, strict=True))
                 for name, one in self.classes.items()
             ),
-            f"The audit {'contradicts' if self.contradicted else 'does not contradict'} the model: "
-            f'the weight of "no change" is {self.no_change:.2g}.',
-            f"After learning, wrong among the other {self.n_missing - self.n_audited:,}: {count(self.remaining)}",
+            *[
+                f"The audit {'contradicts' if self.contradicted else 'does not contradict'} the model: "
+                f'the weight of "no change" is {self.no_change:.2g}.'
+            ]
+            * bool(self.n_labelled),
+            f"After learning, wrong among the other {self.n_missing - self.n_labelled:,}: {count(self.remaining)}",
             f"{self.verdict.state.capitalize()}: {self.verdict.doing}",
         ]
         return "\n".join(lines)
@@ -234,8 +248,11 @@ class Audit:
         if confidence not in ("fixed", "sequence"):
             raise ValueError(f"confidence={confidence!r} is not 'fixed' or 'sequence'.")
         check_scalar(random_state, "random_state", Integral, min_val=0)
+        check_scalar(accept, "accept", Real, min_val=0.0, max_val=1.0, include_boundaries="neither")
+        if hasattr(clf, "fit"):
+            check_is_fitted(clf)
         self.clf, self.accept, self.confidence, self.random_state = clf, accept, confidence, random_state
-        proba, given, self._X = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X
+        proba, given, self._X, self._y = unlabelled_proba(clf, X), label_shares(y, clf.classes_), X, y
         if proba.shape != given.shape:
             raise ValueError(f"clf gives probabilities of shape {proba.shape}, and y is of shape {given.shape}.")
         self._given, self._codes = given, most_voted(given, proba)
@@ -284,6 +301,7 @@ class Audit:
         -------
         self
         """
+        check_scalar(n, "n", Integral, min_val=1)
         n = min(n, len(self._missing) - len(self._drawn))
         rng = np.random.default_rng([self.random_state, len(self._drawn)])
         self._drawn = np.concatenate([self._drawn, draw(self._strata, self._drawn, n, rng)])
@@ -325,6 +343,8 @@ class Audit:
         -------
         AuditResult
         """
+        if not len(self._labels):
+            raise ValueError("no label is recorded yet: record(labels) comes first.")
         audited, labels, sequence = self._drawn[: len(self._labels)], self._labels, self.confidence == "sequence"
         proba, predicted, N = self._proba[audited], self._predicted[audited], len(self._missing)
         truth = most_voted(labels, proba)
@@ -332,41 +352,42 @@ class Audit:
         clf, everywhere, of_audited = self._chosen()
         learnt, held_out = learn(of_audited, labels)
         still = self._sample(held_out.argmax(axis=1) != truth)
-        after, known, unknown = total(still, sequence), int(still.x.sum()), int(still.u.sum())
-        codes = self._codes.copy()
-        codes[self._missing] = learnt(everywhere).argmax(axis=1)
-        codes[self._missing[audited[truth >= 0]]] = truth[truth >= 0]
-        classes = {}
-        for k, name in enumerate(self.clf.classes_.tolist()):
-            called, of_class = self._predicted == k, truth == k
-            right = self._sample(of_class, called)
-            classes[name] = ClassEstimates(
-                share(right, sequence),
-                ratio(right, self._sample(of_class, ~called), sequence),
-                share(self._sample(of_class), sequence),
-            )
-        no_change, n = float(learn(proba, labels)[0].weights[0]), len(audited)
+        after, known, told = total(still, sequence), int(still.x.sum()), truth >= 0
+        codes, imputed = self._codes.copy(), learnt(everywhere).argmax(axis=1)
+        codes[self._missing] = imputed
+        codes[self._missing[audited[told]]] = truth[told]
+        no_change, n = float(learn(proba, labels)[0].weights[0]), int(told.sum())
         remaining = Estimate(
-            float((still.expected * (1.0 - still.n / still.N)).sum()), after.low - known, after.high - known - unknown
+            float((still.expected * (1.0 - (still.n - still.u) / still.N)).sum()), after.low - known, after.high - known
         )
+        of_imputed = self._by_class(imputed, truth)
         contradicted, accept, more = no_change < _CONTRADICTED, self.accept, "audit.extend({})".format
         after_learning, strata = self._given.copy(), np.full(len(codes), -1)
         after_learning[self._missing], strata[self._missing] = learnt(everywhere), self._strata
         after_learning[self._missing[audited]] = held_out
-        told = truth >= 0
         return AuditResult(
             wrong=wrong,
             accuracy=Estimate(1.0 - wrong.value / N, 1.0 - wrong.high / N, 1.0 - wrong.low / N),
-            classes=classes,
+            classes=self._by_class(self._predicted, truth),
+            learnt=of_imputed,
             no_change=no_change,
             contradicted=contradicted,
             transduction=self.clf.classes_[codes],
             remaining=remaining,
             classifier=AuditedClassifier(clf, learnt, N / len(codes)),
-            n_audited=n,
+            n_audited=len(audited),
             n_missing=N,
             verdict=verdict_after(
-                wrong, remaining, N, N - n, labelled=n, contradicted=contradicted, accept=accept, audit=more
+                wrong,
+                remaining,
+                N,
+                N - n,
+                labelled=n,
+                untold=len(audited) - n,
+                contradicted=contradicted,
+                classes=of_imputed,
+                accept=accept,
+                audit=more,
             ),
             drawn=Drawn(
                 self.clf.classes_,
@@ -374,11 +395,24 @@ class Audit:
                 strata,
                 self._missing[audited[told]],
                 labels[told],
-                int(np.sum(~told)),
+                self._missing[audited[~told]],
                 after_learning,
                 sequence,
             ),
         )
+
+    def _by_class(self, imputed: Places, truth: NDArray[Any]) -> dict[Any, ClassEstimates]:
+        """What labels of the audited rows say about the imputed classes of all rows without a label."""
+        classes, sequence = {}, self.confidence == "sequence"
+        for k, name in enumerate(self.clf.classes_.tolist()):
+            called, of_class = imputed == k, truth == k
+            right = self._sample(of_class, called)
+            classes[name] = ClassEstimates(
+                share(right, sequence),
+                ratio(right, self._sample(of_class, ~called), sequence),
+                share(self._sample(of_class), sequence),
+            )
+        return classes
 
     def _chosen(self) -> tuple[Any, Array, Array]:
         """The classifier, its posteriors (N, K) of the rows without a label, and those (k, K) of the audited rows.
@@ -387,7 +421,7 @@ class Audit:
         with the weights from each of the `parts` of these rows.
         """
         audited, labels = self._drawn[: len(self._labels)], self._labels
-        if not averages(self.clf, len(self._codes)):
+        if not averages(self.clf, self._X, self._y):
             return self.clf, self._proba, self._proba[audited]
         names, candidates = candidate_proba(self.clf, self._X)
         candidates = candidates[:, self._missing]
@@ -435,7 +469,9 @@ class Audit:
             "probabilities": self._proba[self._drawn].tolist(),
             "labels": self._labels.tolist(),
         }
-        Path(path).write_text(json.dumps(plan), encoding="utf-8")
+        part = Path(f"{path}.part")  # so that labels are never lost half-way
+        part.write_text(json.dumps(plan), encoding="utf-8")
+        part.replace(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], clf: Any, X: Any, y: Any) -> "Audit":
@@ -452,23 +488,21 @@ class Audit:
         -------
         Audit
         """
-        plan = json.loads(Path(path).read_text(encoding="utf-8"))
+        try:
+            plan = json.loads(Path(path).read_text(encoding="utf-8"))
+            rows, strata, labels, proba, seed, confidence, *facts = (plan[name] for name in _PLAN)
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{path} is not a whole plan of an audit, as Audit.save writes it.") from None
         accept = plan.get("accept", ACCEPT)
-        audit = cls(clf, X, y, 1, accept=accept, confidence=plan["confidence"], random_state=plan["seed"])
-        audit._drawn = np.minimum(np.searchsorted(audit._missing, plan["rows"]), len(audit._missing) - 1)
-        audit._stratum = np.array(plan["strata"])
-        audit._labels = np.array(plan["labels"]).reshape(-1, len(clf.classes_))
-        same = (
-            plan["classes"] == clf.classes_.tolist()
-            and plan["n"] == len(audit._codes)
-            and plan["rows"] == audit.rows.tolist()
-            and plan["predictions"] == audit._predicted.tolist()
-            and np.allclose(plan["probabilities"], audit._proba[audit._drawn], rtol=0.0, atol=1e-6)
-        )
-        if not same:
+        audit = cls(clf, X, y, 1, accept=accept, confidence=confidence, random_state=seed)
+        audit._drawn = np.minimum(np.searchsorted(audit._missing, rows), len(audit._missing) - 1)
+        audit._stratum = np.array(strata)
+        expected = [audit.rows.tolist(), clf.classes_.tolist(), len(audit._codes), audit._predicted.tolist()]
+        if [rows, *facts] != expected or not np.allclose(proba, audit._proba[audit._drawn], rtol=0.0, atol=1e-6):
             raise ValueError(
                 f"{path} is the plan of an audit of other rows or of another fit: delete it to draw again."
             )
+        audit._labels = np.array(labels).reshape(-1, len(clf.classes_))
         return audit
 
     @property

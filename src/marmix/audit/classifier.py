@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.pipeline import Pipeline
 
 from marmix.audit.learning import Recalibration
 from marmix.core.arrays import Array
+from marmix.evaluation.scorer import last_and_rows, missing_proba
 
 
 def unlabelled_proba(clf: Any, X: Any) -> Array:
     """Class probabilities (n, K) of rows whose label is known to be missing; those of `predict_proba` if clf does not tell."""
-    last, rows = _last_step(clf, X)
+    last, rows = last_and_rows(clf, X)
     return np.asarray(getattr(last, "unlabelled_proba", last.predict_proba)(rows), dtype=float)
 
 
-def averages(clf: Any, n: int) -> bool:
-    """Whether a classifier is an average of candidates that still holds what its comparison said about these n rows."""
+def averages(clf: Any, X: Any, y: Any) -> bool:
+    """Whether a classifier is an average of candidates that still holds what its comparison said about these rows."""
     rows = getattr(getattr(clf, "selection_", None), "rows", None)
-    return rows is not None and rows.evidence is not None and len(rows.tested) == n
+    return rows is not None and rows.evidence is not None and bool(clf.fitted_to(X, y))
 
 
 def candidate_proba(clf: Any, X: Any) -> tuple[list[str], Array]:
@@ -116,11 +116,8 @@ class AuditedClassifier(ClassifierMixin, BaseEstimator):
 
     def missing_proba(self, X: Any) -> Array:
         """Probability q (n,) that the label of a row is missing."""
-        last, rows = _last_step(self.estimator, X)
-        try:
-            return np.asarray(last.missing_proba(rows))
-        except (AttributeError, ValueError):  # it does not model the missingness
-            return np.full(len(self.estimator.predict_proba(X)), self.rate)
+        q = missing_proba(self.estimator, X)
+        return np.full(len(self.estimator.predict_proba(X)), self.rate) if q is None else q
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, K) of new rows of the population."""
@@ -132,10 +129,3 @@ class AuditedClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class (n,) of new rows of the population."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-
-def _last_step(clf: Any, X: Any) -> tuple[Any, Any]:
-    """The last step of a pipeline and the rows that it sees."""
-    if isinstance(clf, Pipeline):
-        return clf[-1], clf[:-1].transform(X) if len(clf) > 1 else X
-    return clf, X

@@ -75,7 +75,7 @@ def digits() -> HardRows:
     return HardRows.of(f"Handwritten digits: {len(X):,} images of 8 x 8 pixels, even or odd", X, y % 2, X)
 
 
-def load_tumours(*, seed: int = 0, as_frame: bool = False, return_X_y: bool = False) -> Any:
+def load_tumours(*, random_state: int = 0, as_frame: bool = False, return_X_y: bool = False) -> Any:
     """569 tumours, benign or malignant, with the diagnoses of most hard cases missing.
 
     The breast-cancer data of scikit-learn, six measurements of cell nuclei. About 70 % of the labels are hidden, preferably
@@ -83,7 +83,7 @@ def load_tumours(*, seed: int = 0, as_frame: bool = False, return_X_y: bool = Fa
 
     Parameters
     ----------
-    seed : int, default=0
+    random_state : int, default=0
         Decides which labels are hidden.
     as_frame : bool, default=False
         Return a DataFrame and Series (needs pandas).
@@ -109,18 +109,18 @@ def load_tumours(*, seed: int = 0, as_frame: bool = False, return_X_y: bool = Fa
     >>> print(len(tumours.target), (tumours.target == -1).sum())
     569 375
     """
-    bunch = _bunch(tumours(), seed, list(TUMOUR_COLUMNS), ["benign", "malignant"], TUMOURS_DESCRIPTION)
+    bunch = _bunch(tumours(), random_state, list(TUMOUR_COLUMNS), ["benign", "malignant"], TUMOURS_DESCRIPTION)
     return delivered(bunch, as_frame, return_X_y)
 
 
-def load_odd_digits(*, seed: int = 0, as_frame: bool = False, return_X_y: bool = False) -> Any:
+def load_odd_digits(*, random_state: int = 0, as_frame: bool = False, return_X_y: bool = False) -> Any:
     """1,797 images of handwritten digits, even or odd, with the labels of most hard cases missing.
 
     The digits of scikit-learn, 8 x 8 pixels. Labels are hidden as in `load_tumours`. It needs no network.
 
     Parameters
     ----------
-    seed, as_frame, return_X_y
+    random_state, as_frame, return_X_y
         As in `load_tumours`.
 
     Returns
@@ -136,12 +136,12 @@ def load_odd_digits(*, seed: int = 0, as_frame: bool = False, return_X_y: bool =
     Examples
     --------
     >>> from marmix.datasets import load_odd_digits
-    >>> digits = load_odd_digits(seed=1)
+    >>> digits = load_odd_digits(random_state=1)
     >>> digits.data.shape, digits.target_names
     ((1797, 64), ['even', 'odd'])
     """
     names = [f"pixel {row} {column}" for row in range(8) for column in range(8)]
-    return delivered(_bunch(digits(), seed, names, ["even", "odd"], DIGITS_DESCRIPTION), as_frame, return_X_y)
+    return delivered(_bunch(digits(), random_state, names, ["even", "odd"], DIGITS_DESCRIPTION), as_frame, return_X_y)
 
 
 def _bunch(rows: HardRows, seed: int, features: list[str], classes: list[str], description: str) -> Bunch:

@@ -436,7 +436,7 @@ class ClusterRows(Rows):
     def moments(self) -> GroupMoments:  # type: ignore[override]
         return merged(self._encoded_holders().call("moments").values())
 
-    def _check_values(self, names: list[str]) -> None:
+    def check_values(self, names: list[str]) -> None:
         first = np.cumsum([0, *self._counts.values()]).tolist()
         for message in self._encoded_holders().call("error", names, arguments=dict(enumerate(first))).values():
             raise ValueError(message)

@@ -184,7 +184,7 @@ class DeviceRows(Rows):
         out.mean[k], out.scatter[k] = values[1 : 1 + d], values[1 + d :].reshape(d, d)
         return out
 
-    def _check_values(self, names: list[str]) -> None:
+    def check_values(self, names: list[str]) -> None:
         order = self._order[: self._n]
         _check_finite(namespace(self.X).take(self.X, order, axis=0), names, places=order)
 

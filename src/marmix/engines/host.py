@@ -382,7 +382,7 @@ class HostRows(Rows):
         batches = (ordered(lambda: part, chunks[a : a + _BATCH], self.workers) for a in range(0, len(chunks), _BATCH))
         return merged(chain.from_iterable(batches))
 
-    def _check_values(self, names: list[str]) -> None:
+    def check_values(self, names: list[str]) -> None:
         places = None if self.kept is None else np.unique(self.kept)  # in the order of the user
         check_finite(self.X if places is None else self.X[places], names, allow_nan=self.allow_nan, places=places)
 

@@ -254,14 +254,14 @@ class Rows(ABC):
         with np.errstate(over="ignore", invalid="ignore"):
             squares = (variance + mean**2) * float(self.moments.weight.sum())
         if not (squares <= LARGEST).all():
-            self._check_values(names)
+            self.check_values(names)
             if not np.isfinite(squares).all():
                 raise ValueError(
                     "Input X has numbers so large that sums of their squares overflow: rescale the features."
                 )
 
     @abstractmethod
-    def _check_values(self, names: list[str]) -> None:
+    def check_values(self, names: list[str]) -> None:
         pass
 
     @abstractmethod

@@ -1,16 +1,16 @@
-r"""Shares, means, differences and regressions of partially labelled data, with intervals that hold.
+r"""Shares, means, differences and regressions of partially labelled data, with intervals.
 
 Imputed labels that are treated as data give intervals that are far too short, and answers from labelled rows alone are biased.
 These functions use all rows, and say what they assume. Their `source` decides:
 
 - the result of an **audit** (`marmix.Audit`): its rows were drawn by chance, so the answer holds whatever hid the labels.
   Estimates are difference estimators: posteriors of the unlabelled rows, corrected by what the audited ones show, each weighted
-  by the inverse of the known probability with which it was drawn.
+  by the inverse of the known probability with which it was drawn. A share takes the audited rates of each stratum for posteriors.
 - a fitted **classifier** of marmix: labels must be missing only because of the features. Its posteriors are predicted for rows
   that were held out (a classifier other than `MARClassifierCV` is fitted five more times), and mixed with those of logistic
   regressions on the features and the log-odds of the posteriors, with and without products, as held-out labels prefer: tau. The
-  probability q of a missing label is predicted by such a mixture too. Estimates are doubly robust, that is, right if
-  tau or q is; a mean is
+  probability q of a missing label is predicted by such a mixture too. Estimates, not their intervals, are doubly robust,
+  that is, right if tau or q is; a mean is
 
   .. math::
 
@@ -21,6 +21,7 @@ These functions use all rows, and say what they assume. Their `source` decides:
 - **class probabilities** (n, K) as an array, from elsewhere: they must not have seen y. Columns are the sorted labels in y.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ import numpy as np
 from marmix.audit import AuditResult
 from marmix.audit.intervals import Sample, total
 from marmix.core.arrays import Array
-from marmix.estimate.designs import Design, column, design_of
+from marmix.estimate.designs import NOTHING, Design, by_stratum, column, design_of
 from marmix.estimate.equations import FAMILIES, means, regress
 from marmix.estimate.results import Answer, answer
 from marmix.evaluation.scores import QUANTILE
@@ -56,7 +57,8 @@ def share(source: Any, X: Any, y: Any, of: Any = None, *, finite: bool = False) 
     Returns
     -------
     Answer
-        With an audit, the interval is the melded one of its strata, which is exact with one stratum.
+        With an audit, the estimate is that of the stratified sample, and the interval the melded one of its strata, which is
+        exact with one stratum. Rows that nobody could tell count as of the class for the upper limit, as of others for the lower.
 
     See Also
     --------
@@ -79,31 +81,32 @@ def share(source: Any, X: Any, y: Any, of: Any = None, *, finite: bool = False) 
     >>> print("{:.0%} to {:.0%}".format(*estimate.share(result, X, y).interval))
     43% to 59%
     """
-    design = design_of(source, X, y)
+    design, audit = design_of(source, X, y), isinstance(source, AuditResult)
+    if audit:
+        design = by_stratum(design)
     inside = _classes(design, of)
     values, g = means(design, np.broadcast_to(inside, design.tau.shape), np.ones((len(design.tau), 1)))
     result = answer(design, "Share", [_named(design, inside)], values, g, ["logit"], finite)
-    return _melded(result, source, inside, finite) if isinstance(source, AuditResult) else result
+    return _melded(result, source, inside, finite) if audit else result
 
 
 def _melded(result: Answer, audit: AuditResult, inside: Array, finite: bool) -> Answer:
-    """With the value and the interval of the audit; for a population, with the variance of its sample besides."""
-    drawn, n = audit.drawn, result.n
+    """With the interval of the audit; for a population, with the variance of its sample besides."""
+    drawn, n, value = audit.drawn, result.n, result.value
     counts = [
-        drawn.strata[drawn.strata >= 0],
-        drawn.strata[drawn.rows],
-        drawn.strata[drawn.rows[drawn.labels @ inside > 0.5]],
+        drawn.strata >= 0,
+        np.append(drawn.rows, drawn.untold),
+        drawn.rows[drawn.labels @ inside > 0.5],
+        drawn.untold,
     ]
-    N, drawn_n, x = (np.bincount(strata, minlength=drawn.strata.max() + 1) for strata in counts)
-    value, low, high = (
-        np.array(total(Sample(N, drawn_n, x, 0 * N), drawn.sequence)) + (drawn.given @ inside).sum()
-    ) / n
+    sample = Sample(*(np.bincount(drawn.strata[rows], minlength=drawn.strata.max() + 1) for rows in counts))
+    low, high = (np.array(total(sample, drawn.sequence)[1:]) + (drawn.given @ inside).sum()) / n
     error = (
         0.0 if finite else QUANTILE * np.sqrt(value * (1.0 - value) / n)
     )  # of the rows as a sample of the population
     limits = max(value - np.hypot(value - low, error), 0.0), min(value + np.hypot(high - value, error), 1.0)
-    fields = {"values": np.array([value]), "limits": np.array([limits])}
-    return Answer(**vars(result) | fields)
+    notes = (f"{len(drawn.untold)} audited rows that nobody could tell count either way.",) * (len(drawn.untold) > 0)
+    return replace(result, limits=np.array([limits]), assumption=NOTHING.format(len(drawn.rows)), notes=notes)
 
 
 def mean(source: Any, X: Any, y: Any, value: Any, *, finite: bool = False) -> Answer:
@@ -169,6 +172,8 @@ def difference(
     >>> answer.names
     ['below 60 - 60 or older']
     """
+    if of is not None and value is not None:
+        raise ValueError("of= asks for a share and value= for a mean: give one of them.")
     design = design_of(source, X, y)
     inside = None if value is not None else _classes(design, of)
     f = _values(design, value, X) if inside is None else np.broadcast_to(inside, design.tau.shape)
@@ -183,7 +188,7 @@ def difference(
     what = "mean" if inside is None else f"share of {_named(design, inside)}"
     facts = tuple(
         (f"{what}, {name}", f"{one:.4g} ({low:.4g} to {high:.4g})")
-        for name, one, (low, high) in zip(names, values, parts.limits, strict=True)
+        for name, one, (low, high) in zip(names, parts.values, parts.limits, strict=True)
     )
     labels = [f"{name} - {names[0]}" for name in names[1:]]
     contrasts = g[:, :, 1:] - g[:, :, :1]
@@ -273,6 +278,8 @@ def _classes(design: Design, of: Any) -> Array:
             raise ValueError(f"of= must name one of the classes {names}, or several.")
         of = names[1]
     several = of if isinstance(of, list | tuple | set | np.ndarray) else [of]
+    if not len(several):
+        raise ValueError(f"of= is empty: name one of the classes {names}, or several.")
     if unknown := [name for name in several if name not in names]:
         raise ValueError(f"{unknown[0]!r} is not one of the classes {names}.")
     return np.array([float(name in several) for name in names])
@@ -308,7 +315,7 @@ def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
     if isinstance(covariates, list | tuple) and all(isinstance(one, str | int) for one in covariates):
         named = {one if isinstance(one, str) else _heading(X, one): one for one in covariates}
     elif isinstance(covariates, dict) or hasattr(covariates, "columns"):
-        named = {str(name): covariates[name] for name in getattr(covariates, "columns", covariates)}
+        named = {str(name): covariates[name] for name in _headings(covariates)}
     else:
         own = np.asarray(covariates, dtype=float)
         own = own[:, None] if own.ndim == 1 else own
@@ -324,4 +331,9 @@ def _covariates(covariates: Any, X: Any, n: int) -> tuple[Array, list[str]]:
 
 
 def _heading(X: Any, i: int) -> str:
-    return str(X.columns[i]) if hasattr(X, "columns") else f"x{i}"
+    return str(_headings(X)[i]) if hasattr(X, "columns") else f"x{i}"
+
+
+def _headings(X: Any) -> Any:
+    """Names of the columns of a table, those of pyarrow included, or the keys of a dict."""
+    return getattr(X, "column_names", None) or getattr(X, "columns", X)

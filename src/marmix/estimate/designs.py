@@ -28,7 +28,7 @@ solution by :math:`g_{ik}` where its class is k, the covariance of the solution 
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,12 +44,15 @@ from marmix.audit import Audit, AuditResult
 from marmix.core.arrays import Array, select_rows
 from marmix.core.labels import choose_classes, found_labels, is_null, label_shares, most_voted
 from marmix.evaluation.pseudo_labels import UncertainPosterior, checked_proba, inverse_weights
+from marmix.evaluation.scorer import last_and_rows
+from marmix.selection.average import OTHER_ROWS
 from marmix.selection.held_out import whole_row_folds
 from marmix.tables import Preparation
 
 # After audits of 20 and 50 rows, intervals for means and coefficients covered 85 to 97 % with 0, 93 to 99 % with 2, and were only
 # longer with 4, on simulated rows with other seeds than those of benchmarks/estimate.py.
 PRIOR_ROWS = 2.0
+NOTHING = "None about why labels are missing: {} rows without one were labelled, drawn by chance."
 _FOLDS, _MORE_FOLDS = 5, 10  # of a classifier, of logistic regressions
 _MOST_SQUARED = 12  # features up to which their products are features too
 
@@ -166,7 +169,7 @@ def design_of(source: Any, X: Any, y: Any, extra: Array | None = None) -> Design
         check_is_fitted(source)
         classes = source.classes_
         labels = label_shares(y, classes)
-        last, features = (source[-1], source[:-1].transform(X)) if isinstance(source, Pipeline) else (source, X)
+        last, features = last_and_rows(source, X)
         tau, own = _held_out(last, features, y, labels)
     return doubly_robust(classes, labels, table(logits(tau)[:, :-1], features, extra), tau, own)
 
@@ -179,9 +182,9 @@ def doubly_robust(
     Posteriors `tau` of a model, if there is one, are mixed with those of logistic regressions; log-odds `own` of a missing label
     are one more feature of q.
     """
-    name, labelled = "doubly robust", np.asarray(labels.any(axis=1))
+    labelled = np.asarray(labels.any(axis=1))
     if labelled.all():
-        return Design(name, "No label is missing.", classes, labels, labels, np.ones(len(labels)), labels[None][:0])
+        return all_labelled(classes, labels)
     if not labels.any(axis=0).all():
         raise ValueError("a class has no label in y: an estimate without an audit needs labelled rows of every class.")
     tau = _predicted(features, most_voted(labels), labelled, [] if tau is None else [tau])
@@ -194,8 +197,9 @@ def doubly_robust(
     errors = np.array([0.5 * (above - below) for above, below in posterior.pairs()])
     note = f"Overlap is poor: the weights of {trimmed} labelled rows were trimmed. For rows like them, only the posteriors speak."
     return Design(
-        name,
-        "Labels are missing only because of the features, and rows of every kind have some.",
+        "doubly robust",
+        "Labels are missing only because of the features, rows of every kind have some, and cross-fitted logistic regressions, "
+        "or the source, estimate the posteriors or the probability of a missing label well.",
         classes,
         labels,
         posterior.central,
@@ -206,9 +210,17 @@ def doubly_robust(
     )
 
 
+def all_labelled(classes: NDArray[Any], labels: Array) -> Design:
+    """The design of rows that all have a label."""
+    no_errors = labels[None][:0]
+    return Design("all labels", "No label is missing.", classes, labels, labels, np.ones(len(labels)), no_errors)
+
+
 def stratified(classes: NDArray[Any], labels: Array, cells: NDArray[np.intp]) -> Design:
     """The design without an audit if nothing but the cell of a row decides whether its label is missing."""
     labelled = np.asarray(labels.any(axis=1))
+    if labelled.all():
+        return all_labelled(classes, labels)
     N, n = np.bincount(cells), np.bincount(cells[labelled], minlength=cells.max() + 1)
     if not n.all():
         raise ValueError(
@@ -227,6 +239,15 @@ def stratified(classes: NDArray[Any], labels: Array, cells: NDArray[np.intp]) ->
     )
 
 
+def by_stratum(design: Design) -> Design:
+    """The design with the rates of each stratum for posteriors: of a class, its estimate is that of the stratified sample."""
+    tau, strata = design.tau.copy(), design.strata
+    assert strata is not None
+    for h in range(strata.max() + 1):
+        tau[strata == h] = design.labels[(strata == h) & design.labelled].mean(axis=0)
+    return replace(design, name="stratified sample of an audit", tau=tau)
+
+
 def _of_audit(audit: AuditResult, y: Any) -> Design:
     drawn = audit.drawn
     labels = label_shares(y, drawn.classes)
@@ -239,11 +260,12 @@ def _of_audit(audit: AuditResult, y: Any) -> Design:
         if not len(seen):
             raise ValueError("one stratum of the audit has no label yet: label more of its rows.")
         weight[seen] = np.sum(drawn.strata == h) / len(seen)
-    notes = [f"{drawn.untold} audited rows that nobody could tell were left out."] * (drawn.untold > 0)
+    untold, assumption = len(drawn.untold), "Audited rows that nobody could tell are like the others of their stratum."
+    notes = [f"{untold} audited rows that nobody could tell were left out."] * (untold > 0)
     notes += ["These intervals are for a fixed number of audited rows, not right at every look."] * drawn.sequence
     return Design(
         "difference estimator of an audit",
-        f"None about why labels are missing: {len(drawn.rows)} rows without one were labelled, drawn by chance.",
+        assumption if untold else NOTHING.format(len(drawn.rows)),
         drawn.classes,
         labels,
         drawn.proba,
@@ -259,10 +281,11 @@ def _held_out(clf: Any, X: Any, y: Any, labels: Array) -> tuple[Array, Array | N
     n = len(labels)
     tau, q = np.empty(labels.shape), np.full(n, np.nan)
     if hasattr(clf, "selection_"):
-        held_out = clf.held_out_proba_
-        if held_out is None or len(held_out) != n:
-            raise ValueError("X and y are not the rows that this classifier was fitted to: fit it to them first.")
-        tau, q = held_out, clf.missing_proba_
+        if not clf.fitted_to(X, y):
+            raise ValueError(OTHER_ROWS)
+        if clf.held_out_proba_ is None:
+            raise ValueError("a class has a single labelled row, so no row was held out: label more of them.")
+        tau, q = clf.held_out_proba_, clf.missing_proba_
     else:
         folds = whole_row_folds(most_voted(labels), _FOLDS)
         rest = np.setdiff1d(np.arange(n), np.concatenate([*folds, [-1]]))
@@ -340,6 +363,8 @@ def column(X: Any, values: Any, n: int, name: str) -> NDArray[Any]:
     """A column of X by its name or number, or values of its own, for each of n rows and without missing ones."""
     if isinstance(values, str | int):
         try:
+            if isinstance(values, int) and hasattr(X, "column_names"):  # of pyarrow
+                values = X.column_names[values]
             values = X[values] if isinstance(values, str) else X.iloc[:, values] if hasattr(X, "iloc") else X[:, values]
         except (KeyError, IndexError, TypeError):
             raise ValueError(f"{name}: X has no column {values!r}.") from None

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from marmix.audit.intervals import Estimate
 from marmix.core.arrays import Array
 from marmix.core.labels import choose_classes, found_labels, label_shares
-from marmix.estimate.designs import Design, design_of, doubly_robust, stratified, table
+from marmix.estimate.designs import Design, all_labelled, design_of, doubly_robust, stratified, table
 from marmix.estimate.equations import means
 from marmix.estimate.results import Answer, answer
 from marmix.evaluation.scores import weighted_auc
@@ -100,6 +101,7 @@ def diagnose(
 
     With a score or with X, posteriors and the probability of a label come from cross-fitted logistic regressions on these, and
     the estimates are doubly robust, as those of `marmix.estimate`. With an audit nothing is assumed of why labels are missing.
+    If all rows have a label, intervals of rates are those of Clopper and Pearson, and those of rates of 0 or 1 are never shorter.
 
     Parameters
     ----------
@@ -153,6 +155,8 @@ def diagnose(
     if source is None:
         design = _of_score(test, threshold if len(values) == 2 else None, X, y, of)
     else:
+        if X is None:
+            raise ValueError("source needs X: give the features that it takes.")
         design = design_of(source, X, y, test[:, None])
         design = design.binary(_class(design.classes, of))
     if len(design.labels) != len(test):
@@ -161,8 +165,9 @@ def diagnose(
     labels = design.labels[labelled]
     if not labels.any(axis=0).all():
         raise ValueError("the labels are all of one class: sensitivity and specificity need some of both.")
-    complete = Design("", "", design.classes, labels, labels, np.ones(len(labels)), labels[None][:0])
-    corrected, naive = (_answer(d, t, threshold) for d, t in ((design, test), (complete, test[labelled])))
+    corrected, naive = (
+        _answer(d, t, threshold) for d, t in ((design, test), (all_labelled(design.classes, labels), test[labelled]))
+    )
     if corrected.limits[corrected.names.index("AUC"), 1] < 0.5:
         note = "Larger scores go with the other class: if that is not meant, name the class that the test looks for."
         corrected = replace(corrected, notes=(*corrected.notes, note))
@@ -211,7 +216,29 @@ def _answer(design: Design, test: Array, threshold: float | None) -> Answer:
     area, positives, negatives = weighted_auc(test, r[:, 1], r[:, 0])
     result["AUC"] = area, np.column_stack([negatives, positives])[:, :, None], "area"
     values, g, scales = zip(*result.values(), strict=True)
-    return answer(design, "Diagnostic accuracy", [*result], np.array(values), np.concatenate(g, axis=2), [*scales])
+    found = answer(design, "Diagnostic accuracy", [*result], np.array(values), np.concatenate(g, axis=2), [*scales])
+    limits, complete = dict(zip(found.names, found.limits, strict=True)), design.labelled.all()
+    at_bound = {name for name, value in zip(found.names, found.values, strict=True) if min(value, 1.0 - value) < 1e-9}
+    if threshold is not None:
+        seen = [(design.labels * cell).sum() for cell in cells]
+        for name in _RATIOS if complete else at_bound & _RATIOS.keys():
+            x, n = (sum(seen[i] for i in part) for part in _RATIOS[name])
+            limits[name] = _clopper_pearson(x, n, *(() if complete else limits[name]))
+        if at_bound & {"sensitivity", "specificity"}:
+            a, b = np.array([limits["sensitivity"], limits["specificity"]])
+            with np.errstate(divide="ignore"):
+                limits["LR+"], limits["LR-"] = a / (1.0 - b), ((1.0 - a) / b)[::-1]
+    if "AUC" in at_bound:  # among n pairs of labelled rows that share none
+        n = design.labels.sum(axis=0).min()
+        limits["AUC"] = _clopper_pearson(round(area) * n, n, *limits["AUC"])
+    return replace(found, limits=np.array([*limits.values()]))
+
+
+def _clopper_pearson(x: float, n: float, low: float = 1.0, high: float = 0.0) -> Array:
+    """The exact interval of x in n, widened to contain other limits."""
+    ends = np.fmax([[x, x + 1.0], [n - x + 1.0, n - x]], 1e-9)
+    exact = np.where([x == 0.0, x == n], [0.0, 1.0], betaincinv(*ends, [0.025, 0.975]))
+    return np.array([min(low, exact[0]), max(high, exact[1])])
 
 
 def _roc(design: Design, test: Array) -> tuple[Array, Array, Array]:

@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 from scipy.stats import t as student
 
 from marmix.core.arrays import Array
 from marmix.estimate.designs import Design
 from marmix.inference.tables import Shown, Table, p_text
+
+_BOUNDS = {"logit": (0.0, 1.0), "area": (0.0, 1.0), "log": (0.0, np.inf), "": (-np.inf, np.inf)}
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Answer(Shown):
     notes: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     exp: str = field(default="", repr=False)  # what the exponential of a coefficient is
-    tested: bool = field(default=False, repr=False)
+    tests: tuple[Array, Array] | None = field(default=None, repr=False)  # t and P, of being zero
 
     @property
     def value(self) -> Any:
@@ -93,10 +94,8 @@ class Answer(Shown):
         """The estimates as a table: print it, or use its `as_text`, `as_html` and `frame`."""
         stderr = np.sqrt(np.diag(self.covariance))
         columns: dict[str, Any] = {"estimate": self.values, "std err": stderr}
-        if self.tested:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                z = self.values / stderr
-            columns |= {"z": z, "P>|z|": [p_text(2.0 * norm.sf(abs(one))) for one in z]}
+        if self.tests:
+            columns |= {"t": self.tests[0], "P>|t|": [p_text(p) for p in self.tests[1]]}
         columns |= {"[2.5%": self.limits[:, 0], "97.5%]": self.limits[:, 1]}
         if self.exp:
             columns[self.exp] = np.exp(self.values)
@@ -114,28 +113,34 @@ def answer(
     g: Array,
     scales: list[str],
     finite: bool = False,
+    tested: bool = False,
     **more: Any,
 ) -> Answer:
-    """The answer for estimates with influences g (n, K, p); intervals are normal on the scales "logit", "area", "log" or ""."""
+    """The answer for estimates with influences g (n, K, p), with intervals of Student's t on scales "logit", "area", "log" or "".
+
+    Tests have the centre and the degrees of freedom of the intervals.
+    """
     covariance, full, df, shift = design.covariance(g, finite)
     df = np.where([scale in ("logit", "log") for scale in scales], design.df, df)  # a rate's scale has its skewness
-    errors = student.ppf(0.975, df) * np.sqrt(np.diag(covariance))
-    limits = np.array([_limits(*one) for one in zip(values + shift, errors, scales, strict=True)])
+    stderr, centre = np.sqrt(np.diag(covariance)), values + shift
+    limits = np.array([_limits(*one) for one in zip(centre, student.ppf(0.975, df) * stderr, scales, strict=True)])
+    bounds = np.array([_BOUNDS[scale] for scale in scales]).T
+    values, (low, high) = np.clip(values, *bounds), np.clip(limits.T, *bounds)
+    limits = np.column_stack([np.fmin(low, values), np.fmax(high, values)])
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = len(design.tau) * np.diag(full) / np.diag(covariance)
+        t = centre / stderr
     about = design.name, design.assumption, len(design.tau), int(design.labelled.sum()), design.notes
+    more["tests"] = (t, 2.0 * student.sf(abs(t), df)) if tested else None
     return Answer(title, names, values, covariance, limits, effective, *about, **more)
 
 
 def _limits(value: float, error: float, scale: str) -> tuple[float, float]:
-    """An interval that is normal on this scale; the usual one, cut off, where the value has no place on it."""
+    """An interval that is normal on this scale; the usual one where the value has no place on it."""
     if scale in ("logit", "area") and 0.0 < value < 1.0:
         odds, factor = value / (1.0 - value), np.exp(min(error / (value * (1.0 - value)), 500.0))
         return odds / (odds + factor), odds / (odds + 1.0 / factor)
     if scale == "log" and 0.0 < value < np.inf:
         factor = np.exp(min(error / value, 500.0))
         return value / factor, value * factor
-    low, high = value - error, value + error
-    if scale:
-        low, high = max(low, 0.0), min(high, np.inf if scale == "log" else 1.0)
-    return low, high
+    return value - error, value + error

@@ -1,5 +1,6 @@
 """Base class of the model estimators: validation, fitted attributes, prediction and inference."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -174,7 +175,7 @@ def _has_link(estimator: "MARClassifier") -> bool:
 
 
 class MARClassifier(Described, ClassifierMixin, BaseEstimator):
-    """Base class of `MARGaussianMixture`, `MARLogisticRegression` and `MARKernelClassifier`: all but the score model."""
+    """Base class of the classifiers with a single model: all but the score model."""
 
     measure: MeasureLike
     link: str | None
@@ -270,7 +271,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         X = sample.x.T * training.scale + training.mean
         weight = choose_weight(trial, X, sample, self.random_state)
         if self.verbose:
-            print(f"chosen: weight {weight:g} of the mechanism")
+            print(f"chosen: weight {weight:g} of the mechanism", file=sys.stderr)
         return weight
 
     def _starting_values(self, training: Training, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -858,7 +859,7 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any, missing_p
 def chosen_settings(estimator: Any) -> dict[str, Any]:
     """Parameters of a fitted estimator that are "auto", at the values that were chosen; nothing is then held out again."""
     params = estimator.get_params(deep=False)
-    names = [name for name in ("C", "gamma", "mechanism_weight") if isinstance(params.get(name), str)]
+    names = [name for name in ("C", "gamma", "mechanism_weight", "n_estimators") if isinstance(params.get(name), str)]
     return {name: getattr(estimator, f"{name}_") for name in names} | ({"cv": None} if "cv" in params else {})
 
 

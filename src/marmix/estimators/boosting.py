@@ -380,7 +380,8 @@ class MARBoostingClassifier(MARClassifier):
             path = growth.path(folds, weight, most, fixed)
             loss = np.nan if against is None else against(path.held_out)
             if self.verbose:
-                print(f"[MARBoostingClassifier] weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
+                words = f"weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}"
+                print(f"[MARBoostingClassifier] {words}", file=sys.stderr)
             return loss, path
 
         path = _smallest(weights, tried)
@@ -635,7 +636,7 @@ def _moments(rows: HostRows, names: list[str]) -> GroupMoments:
     for part in slices(len(X), _MOMENT_ROWS):
         x = np.asarray(X[part], dtype=float)
         if np.isinf(x).any():
-            rows._check_values(names)
+            rows.check_values(names)
         sums += np.nansum(x, axis=0)
         counts += np.sum(~np.isnan(x), axis=0)
         release(X[part])

@@ -1,5 +1,6 @@
 """`MARKernelClassifier`: kernel logistic regression, for class boundaries of any form."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -295,7 +296,8 @@ class MARKernelClassifier(MARClassifier):
             weight = max(step for step in WEIGHTS if step < best.weight)
             best, loss = trials.best([setting._replace(weight=weight) for setting in grid], beyond)
         if self.verbose:
-            print(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}")
+            words = f"gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}"
+            print(f"chosen: {words}", file=sys.stderr)
         return best
 
     def _criteria(self) -> NoReturn:

@@ -6,12 +6,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from marmix.core.arrays import Array, select_rows
 from marmix.core.labels import MISSING, as_classes, encode_labels, known_labels
 from marmix.estimators.base import score_labelled
 from marmix.evaluation.scorer import checked_classes, missing_proba_of
+
+
+def _has_mechanism(wrapper: Any) -> bool:
+    estimator = vars(wrapper).get("estimator_", wrapper.estimator)
+    return hasattr(estimator[-1] if isinstance(estimator, Pipeline) else estimator, "missing_proba")
 
 
 class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -191,6 +197,7 @@ class WithUnlabelled(_Wrapper):
         self.estimator_ = fitted
         return self
 
+    @available_if(_has_mechanism)
     def missing_proba(self, X: Any) -> Array:
         """The probability that the label of each row is missing, (n,)."""
         return missing_proba_of(self.estimator_, X)

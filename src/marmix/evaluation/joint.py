@@ -33,7 +33,8 @@ class JointTable:
     posterior. In a draw, the posteriors have coefficients from their distribution (see `UncertainPosterior`) and
     every unlabelled row has a class drawn from them: a draw is what the file may look like once every label is known.
     Intervals are quantiles of the draws, widened to contain the estimate where they do not. So every figure lies in
-    its range, figures agree with each other, and an interval is one for the rows of this file, not for a population.
+    its range, figures agree with each other, and an interval is one for the rows of this file, not for a population,
+    provided that labels are missing only because of the features.
 
     Attributes
     ----------
@@ -110,7 +111,7 @@ class JointTable:
         return Range(*(None if share is None else float(n * (1.0 - share)) for share in (value, high, low)))
 
     def hidden(self, level: float = 0.95) -> Range:
-        """The same, also if a hidden reason makes rows of a class lose their labels up to `ODDS` times as often, or as seldom.
+        """The same, also if the odds that a row loses its label are up to `ODDS` times as high, or as low, in a class.
 
         Among unlabelled rows the odds of this class are then multiplied by theta, ``P(y = k | x, missing) proportional to
         theta^{1{y = k}} p_k`` with theta from 1 / `ODDS` to `ODDS` (pattern-mixture). The ends of the interval move, as odds of

@@ -93,10 +93,24 @@ def checked_classes(estimator: Any) -> Any:
     return estimator.classes_
 
 
+def last_and_rows(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The last step of a pipeline and the rows that it sees; any other estimator, and X."""
+    if isinstance(estimator, Pipeline):
+        return estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
+    return estimator, X
+
+
+def missing_proba(estimator: Any, X: Any) -> Array | None:
+    """q of each row, so far below one that 1 / (1 - q) is finite; None if the estimator has no mechanism."""
+    last, rows = last_and_rows(estimator, X)
+    if not hasattr(last, "missing_proba"):
+        return None
+    return np.minimum(np.asarray(last.missing_proba(rows)), 1.0 - 1e-9)
+
+
 def missing_proba_of(source: Any, X: Any) -> Array:
     """q from an estimator, from the last step of a pipeline, or from a function."""
-    if isinstance(source, Pipeline):
-        source, X = source[-1], source[:-1].transform(X) if len(source) > 1 else X
+    source, X = last_and_rows(source, X)
     if not (callable(source) or hasattr(source, "missing_proba")):
         raise ValueError(f"{type(source).__name__} has no missing_proba: pass population_scorer(..., missingness=clf).")
     return np.asarray(getattr(source, "missing_proba", source)(X))

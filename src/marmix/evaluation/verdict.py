@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
@@ -16,6 +17,7 @@ ROWS = 20  # of a first audit
 DIFFERENT = 0.20  # total variation between the classes of given and of imputed labels from which an audit comes first
 TOO_FEW, FEW = 5, 20  # labels of a class
 UNKNOWN = Range(None, None, None)
+_OF_CLASS = "labels {} are right", "rows that are {} are found"  # by precision, by recall
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,7 +42,8 @@ class Verdict:
         How many of them are wrong, with its 95 % interval: after an audit whatever hid the labels, without one if labels are
         missing because of the features. None in place of numbers if the labels say too little.
     hidden : Range
-        Without an audit the same, also if a hidden reason makes rows of any class lose their labels up to three times as often.
+        Without an audit the same, also if for a hidden reason the odds of losing the label are up to three times as high in
+        some class (as 70 % is against 44 %).
     accept : float
         The accepted share of wrong labels.
 
@@ -124,9 +127,9 @@ def verdict(it: Grounds) -> Verdict:
     sentence = f"How many of the {n:,} imputed labels are wrong cannot be told."
     if it.wrong.value is not None:
         sentence = (
-            f"If labels are missing only because rows are hard, about {counts(it.wrong)} of the {n:,} imputed labels are wrong; "
-            f"if rows of some class are up to three times as likely to lose their label, {it.hidden.low:,.0f} to "
-            f"{it.hidden.high:,.0f}. Nothing in the data can show which is so; {rows} labelled rows can."
+            f"If labels are missing only because rows are hard, about {counts(it.wrong)} of the {n:,} imputed labels are wrong. "
+            f"If the odds of losing the label are up to three times as high in some class, {it.hidden.low:,.0f} to "
+            f"{it.hidden.high:,.0f} are, and with a stronger reason it may be more. Only labelled rows can tell."
         )
     state, doing, command = NOT_VERIFIED, f"Label {rows} rows that chance draws", it.audit(rows)
     if problems:
@@ -145,8 +148,11 @@ def verdict_after(
     *,
     labelled: int,
     contradicted: bool,
+    untold: int = 0,
+    classes: Mapping[Any, Any] = MappingProxyType({}),
     accept: float = ACCEPT,
     audit: Callable[[int], str],
+    hardest: str = "",
 ) -> Verdict:
     """The verdict that rests on an audit.
 
@@ -157,41 +163,64 @@ def verdict_after(
     of, left : int
         How many labels these are.
     labelled : int
-        Rows of the audit.
+        Rows of the audit with a label.
     contradicted : bool
         Whether the audit contradicts the model.
+    untold : int, default=0
+        Rows of the audit that nobody could tell.
+    classes : mapping, default={}
+        Precision and recall after learning, each with its limits, by class.
     accept : float
         Share of wrong labels that is accepted.
     audit : callable
         The command that draws so many rows.
+    hardest : str, default=""
+        The command that draws the hardest rows.
 
     Returns
     -------
     Verdict
-        "verified" if the upper limit is accepted; "do not use" if the lower limit is not, or if the audit contradicts the model
-        and learning from it did not help; otherwise "not verified".
+        "verified" if the upper limit is accepted, and that of precision and of recall is one half or more in every class; "do
+        not use" if the lower limit is not accepted, or if the audit contradicts the model, learning from it did not help, and
+        the value is not accepted either; otherwise "not verified".
     """
     value, low, high = after
-    limit = accept * left
+    limit, drawn = accept * left, f"{labelled:,} rows drawn by chance were labelled."
+    if untold:
+        drawn = f"{labelled + untold:,} rows were drawn by chance: {labelled:,} labelled, {untold:,} that nobody could tell."
+    if not labelled:
+        sentence, doing = (
+            f"{drawn} So nothing is known about the imputed labels.",
+            f"Label {ROWS} more rows that chance draws",
+        )
+        return Verdict(NOT_VERIFIED, sentence, [], doing, audit(ROWS), left, UNKNOWN, UNKNOWN, accept)
     sentence = "Every row was labelled."
     if left:
         sentence = (
-            f"{labelled:,} rows drawn by chance were labelled. Of the other {left:,} imputed labels about {counts(after)} are "
-            f"wrong, whatever hid them; you accept {limit:,.0f} ({percent(accept)})."
+            f"{drawn} After learning from them about {counts(after)[:-1]}, approximately) of the other {left:,} imputed labels "
+            f"are wrong, whatever hid them; you accept {limit:,.0f} ({percent(accept)})."
         )
     reasons = [
-        f"The audit {'contradicts' if contradicted else 'does not contradict'} the model: before it, about {counts(before)} of "
-        f"the {of:,} imputed labels were wrong."
+        f"{'Fewer than half of the' if it.value else 'None of the audited'} {text.format(repr(name))}: {percent(it.value)} "
+        f"({100.0 * it.low:.0f} to {100.0 * it.high:.0f}). Do not decide about single rows by these labels."
+        for name, one in classes.items()
+        for it, text in zip(one, _OF_CLASS, strict=False)
+        if left and it.high < 0.5
     ]
-    if high <= limit:
+    state, doing, command = NOT_VERIFIED, "Label the hardest rows and fit again", hardest
+    if high <= limit and not reasons:
         state, doing, command = VERIFIED, "Use these labels", ""
-    elif low > limit or (contradicted and value * of >= before[0] * left):
-        state, doing, command = DO_NOT_USE, "Label the hardest rows and fit again, or accept more wrong labels", ""
-    else:
-        state, more = NOT_VERIFIED, min(max(rows_needed(value / left, accept) - labelled, 10), left)
+    elif low > limit or (contradicted and value > limit and value * of >= before[0] * left):
+        state = DO_NOT_USE
+    elif value <= limit < high:
+        more = min(max(rows_needed(value / left, accept) - labelled, 10), left)
         doing, command = f"Label about {more:,} more rows that chance draws, to know whether that is so", audit(more)
-        if value > limit:
-            doing, command = "Label the hardest rows and fit again, or more rows that chance draws", audit(ROWS)
+    elif contradicted and value > limit:
+        doing, command = f"Label {min(ROWS, left)} more rows that chance draws", audit(min(ROWS, left))
+    reasons.append(
+        f"Before, about {counts(before)} of the {of:,} imputed labels were wrong. The audit "
+        f"{'contradicts' if contradicted else 'does not contradict'} the probabilities of the model."
+    )
     return Verdict(state, sentence, reasons, doing, command, left, Range(*after), UNKNOWN, accept)
 
 
@@ -229,8 +258,8 @@ def _difference(it: Grounds) -> str:
     k = int(np.abs(draws.mean(axis=0) - given).argmax())
     before, low, high = 100.0 * given[k], *np.quantile(100.0 * draws[:, k], [0.025, 0.975])
     return (
-        f"{before:.0f} % of the given labels are {[*it.given][k]!r}, and {low:.0f} to {high:.0f} % of the others. So large a "
-        "difference often means that labels are missing because of the class itself."
+        f"{before:.0f} % of the given labels are {[*it.given][k]!r}; of the others, the model expects {low:.0f} to {high:.0f} %. "
+        "So large a difference often means that labels are missing because of the class itself, and then the model is wrong."
     )
 
 

@@ -20,8 +20,6 @@ from marmix.inference.parameters import mixture_values
 from marmix.inference.simulation import refit, seed_sequence
 from marmix.inference.tables import Shown, Table
 
-Statistic = Callable[[Any], Any]
-
 _MANY, _TOO_MANY = 0.05, 0.5  # shares of failed resamples that give a note, and an error
 
 

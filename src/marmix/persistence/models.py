@@ -338,6 +338,7 @@ def _pipeline(steps: list[tuple[str, Any]]) -> Pipeline:
 
 
 def _comparison(fields: dict[str, Any]) -> Comparison:
+    fields["kept_verdict"] = fields.pop("verdict")
     taken = fields["n_features"], list(range(len(fields["classes"])))
     candidates = fields["estimators"]
     if any((fit.n_features_in_, fit.classes_.tolist()) != taken for fit in candidates.values()):

@@ -6,13 +6,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import AnyArray, Array, Ints, select_rows, to_host_or_refuse
+from marmix.core.arrays import AnyArray, Ints, select_rows, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, most_voted, number_labels, vote_shares
 from marmix.estimators.base import MARClassifier
-from marmix.selection.average import MARClassifierCV
-
-MOST_MISSING = 1.0 - 1e-9  # keeps the weight 1 / (1 - q) finite
+from marmix.evaluation.scorer import last_and_rows
 
 
 def last_step(estimator: Any) -> Any:
@@ -24,7 +22,7 @@ def last_step(estimator: Any) -> Any:
 def transformed(estimator: Any, X: Any) -> Any:
     """Rows after all steps but the last."""
     (X,) = to_host_or_refuse("a display", open_array(X))
-    return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
+    return last_and_rows(estimator, X)[1]
 
 
 def single_model(estimator: Any, display: str) -> Any:
@@ -64,17 +62,3 @@ def feature_names(estimator: Any) -> list[str]:
         return list(model.model_.column_names)
     names = getattr(model, "feature_names_in_", range(model.n_features_in_))
     return [name if isinstance(name, str) else f"x{name}" for name in names]
-
-
-def missing_proba(estimator: Any, X: Any) -> Array | None:
-    """Probability q of a missing label for each row; None if the estimator has no mechanism."""
-    model = last_step(estimator)
-    if not hasattr(model, "missing_proba"):
-        return None
-    try:
-        q = model.missing_proba(transformed(estimator, X))
-    except ValueError:
-        if isinstance(model, MARClassifierCV):  # no candidate with positive weight models the missingness
-            return None
-        raise
-    return np.minimum(np.asarray(q), MOST_MISSING)

@@ -8,9 +8,10 @@ import numpy as np
 from marmix.core.arrays import AnyArray, Array, Ints
 from marmix.core.measures import MeasureLike
 from marmix.core.mechanism import drivers_of
+from marmix.evaluation.scorer import missing_proba
 from marmix.inference.fitted import too_many_parameters
 from marmix.plotting.drawing import BLUE, Display, band, ink, legend_below, paper_colour, rates
-from marmix.plotting.fits import last_step, missing_proba, numbered, single_model, transformed
+from marmix.plotting.fits import last_step, numbered, single_model, transformed
 from marmix.plotting.rates import even_bins, wilson
 from marmix.plotting.uncertainty import log_posteriors, measure_words, measured
 
@@ -128,10 +129,10 @@ class MissingnessDisplay(Display):
             If the estimator has no model of the missingness.
         """
         model = last_step(estimator) if measure is not None else single_model(estimator, cls.__name__)
-        q = missing_proba(estimator, X)
+        rows, z = transformed(estimator, X), numbered(y, model.classes_)
+        q = missing_proba(model, rows)
         if q is None:
             raise ValueError(f"{cls.__name__} needs a model of the missingness, which this estimator does not have.")
-        rows, z = transformed(estimator, X), numbered(y, model.classes_)
         u = np.asarray(model.uncertainty(rows)) if measure is None else measured(measure, log_posteriors(estimator, X))
         if len(u) != len(z):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(u)} and {len(z)}.")

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from marmix.core.arrays import AnyArray, Array, Bools, to_host_or_refuse, unmasked
 from marmix.core.labels import as_classes, has_votes, known_labels, label_shares, vote_shares
 from marmix.evaluation.pseudo_labels import checked_proba, largest_weight, pseudo_labels
+from marmix.evaluation.scorer import missing_proba
 from marmix.plotting.drawing import (
     BLUE,
     MOST_PANELS,
@@ -32,7 +33,7 @@ from marmix.plotting.drawing import (
     panels,
     paper_colour,
 )
-from marmix.plotting.fits import last_step, missing_proba, numbered, transformed
+from marmix.plotting.fits import last_step, numbered, transformed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,12 +98,11 @@ class Predictions(NamedTuple):
 
         Nothing is corrected if every row has a label.
         """
-        classes = last_step(estimator).classes_
-        proba = last_step(estimator).predict_proba(transformed(estimator, X))
-        q = missing_proba(estimator, X)
-        if q is not None and (numbered(y, classes) >= 0).all():
+        last, rows = last_step(estimator), transformed(estimator, X)
+        proba, q = last.predict_proba(rows), missing_proba(last, rows)
+        if q is not None and (numbered(y, last.classes_) >= 0).all():
             q = np.zeros(len(proba))
-        return cls.of(y, proba, q, classes, None if q is None else proba)
+        return cls.of(y, proba, q, last.classes_, None if q is None else proba)
 
     @property
     def labelled(self) -> Bools:

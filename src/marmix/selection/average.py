@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.core.arrays import Array, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, label_shares, most_voted
+from marmix.engines.rows import encoded
 from marmix.estimators.base import (
     FromModel,
     MARClassifier,
@@ -28,16 +30,22 @@ from marmix.estimators.summary import Described
 from marmix.evaluation.conformal import conformal_sets
 from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.prior import tilted
+from marmix.evaluation.scorer import last_and_rows
 from marmix.inference.fitted import too_many_parameters
 from marmix.inference.sensitivity import Draw, Sensitivity, calibration_draws
 from marmix.selection.candidates import knows_missingness
-from marmix.selection.comparison import Comparison, compare, host_rows
+from marmix.selection.comparison import Comparison, compare, digest_of, host_rows
 from marmix.selection.progress import progress
 
 _LIGHT = 0.05  # weight of candidates below which a sensitivity analysis takes their parameters as given
 
 TOO_MANY = (
     "Of candidates with too many parameters for the rows, the intervals include {} of the uncertainty of the fit."
+)
+
+OTHER_ROWS = (
+    "X and y are not the rows of the fit in their order, or the model was loaded from a file, which keeps none of them.\n"
+    "Pass the rows of the fit, or fit again."
 )
 
 
@@ -47,7 +55,7 @@ class FromSelection(FromModel):
     held = "selection_"
 
 
-class OfRows(FromSelection):
+class FromRows(FromSelection):
     """One that describes the training rows."""
 
     reason = (
@@ -215,12 +223,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     overlap_: Any = FromSelection("overlap")
     verdict_: Any = FromSelection("verdict")
     notes_: Any = FromSelection("sentences")
-    held_out_proba_: Any = OfRows("rows.held_out_proba")
-    tested_: Any = OfRows("rows.tested")
-    missing_proba_: Any = OfRows("rows.missing_proba")
-    reference_proba_: Any = OfRows("rows.reference_proba")
-    posterior_: Any = OfRows("rows.posterior")
-    transduction_: Any = OfRows("rows.transduction")
+    held_out_proba_: Any = FromRows("rows.held_out_proba")
+    tested_: Any = FromRows("rows.tested")
+    missing_proba_: Any = FromRows("rows.missing_proba")
+    reference_proba_: Any = FromRows("rows.reference_proba")
+    posterior_: Any = FromRows("rows.posterior")
+    transduction_: Any = FromRows("rows.transduction")
 
     def __init__(
         self,
@@ -292,6 +300,26 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         X = self._checked(X)
         return self.selection_.average(method, X)
 
+    def fitted_to(self, X: Any, y: Any) -> bool:
+        """Whether attributes such as `held_out_proba_` describe these rows.
+
+        Parameters
+        ----------
+        X, y
+            Rows as given to `fit`.
+
+        Returns
+        -------
+        bool
+            True for the rows of the fit in the same order. A model that was loaded from a file describes none.
+        """
+        X, rows = self._checked(X), self.selection_.rows
+        if rows is None:
+            return False
+        (y,) = to_host_or_refuse("fitted_to", open_array(y, "y"))
+        z, _, shares = encoded(y, None, self.classes_)
+        return rows.digest == digest_of(X, z if shares is None else shares)
+
     def predict_proba(self, X: Any) -> Array:
         """Weighted average of the candidates' class probabilities, (n, K).
 
@@ -323,8 +351,16 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         proba = self.predict_proba(X)
         return self.classes_[proba.argmax(axis=1)]
 
+    def _knows_missingness(self) -> bool:
+        """Whether a candidate of positive weight models the missingness; True before a fit."""
+        weights = self.weights_ if hasattr(self, "selection_") else {}
+        return not weights or any(w > 0.0 and knows_missingness(self.estimators_[name]) for name, w in weights.items())
+
+    @available_if(_knows_missingness)
     def missing_proba(self, X: Any) -> Array:
         """Probability that the label of each row is missing, averaged over the candidates with a mechanism, (n,).
+
+        There only if a candidate of positive weight has one.
 
         Parameters
         ----------
@@ -336,16 +372,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         array of shape (n,)
             The probabilities, whether or not the label of a row is missing.
         """
-        check_is_fitted(self)
-        if not self._knows_missingness:
-            raise ValueError(
-                "no candidate of positive weight models the missingness: add one with a link to estimators."
-            )
         return self._average("missing_proba", X)
-
-    @property
-    def _knows_missingness(self) -> bool:
-        return any(knows_missingness(self.estimators_[name]) for name, weight in self.weights_.items() if weight > 0)
 
     def imputed_sets(self, X: Any, y: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Sets of classes for the training rows that hold the true class of an unlabelled row with a stated probability.
@@ -366,13 +393,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         array of bool, shape (n, K)
             Whether each class of `classes_` is in the set; a labelled row's set is its label, or the classes with votes.
         """
-        X = self._checked(X)
-        (y,) = to_host_or_refuse("imputed_sets", open_array(y, "y"))
+        if not self.fitted_to(X, y):
+            raise ValueError(OTHER_ROWS)
+        X, (y,) = self._checked(X), to_host_or_refuse("imputed_sets", open_array(y, "y"))
         shares, proba = label_shares(y, self.classes_), self.held_out_proba_
         if proba is None:
             raise ValueError("a class has a single labelled row, so no row was held out: sets need at least two.")
-        if not len(X) == len(shares) == len(proba):
-            raise ValueError(f"X and y are not the rows of the fit, of which there were {len(proba)}: pass those.")
         sets, missing = shares > 0.0, np.asarray(~shares.any(axis=1))
         if missing.any():
             q, _ = flexible_missing_proba(X, missing)
@@ -397,7 +423,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         float
             Share of the rows that are predicted correctly.
         """
-        return score_labelled(self, X, y, sample_weight, self.missing_proba if self._knows_missingness else None)
+        return score_labelled(self, X, y, sample_weight, getattr(self, "missing_proba", None))
 
     def sensitivity(
         self,
@@ -450,20 +476,26 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         draws: dict[int, Draw] = {}
         notes: list[str] = []
         light = chances < _LIGHT * chances.sum()
+        held_out = self.held_out_proba_ if self.fitted_to(X, y) else None
 
         def draw(rng: np.random.Generator) -> Array:
             c = int(rng.choice(len(members), p=chances / chances.sum()))
             if c not in draws:
-                x = members[c][:-1].transform(X)
+                last, x = last_and_rows(members[c], X)
                 of_candidate = (x, labels, sample_weight, missing)
-                draws[c], remarks = self._draws_of(members[c][-1], of_candidate, rows, bool(light[c]))
+                draws[c], remarks = self._draws_of(last, of_candidate, rows, held_out, bool(light[c]))
                 notes.extend(remark for remark in remarks if remark not in notes)
             return tilted(draws[c](rng), offsets.get(names[c]))
 
         return draw, notes
 
     def _draws_of(
-        self, estimator: Any, training: tuple[Any, ...], rows: NDArray[np.bool_], fixed: bool
+        self,
+        estimator: Any,
+        training: tuple[Any, ...],
+        rows: NDArray[np.bool_],
+        held_out: Array | None,
+        fixed: bool,
     ) -> tuple[Draw, list[str]]:
         """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes."""
         X, y, *_ = training
@@ -473,7 +505,6 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         draw: Draw | None = None
         notes = ["The intervals do not include the uncertainty of candidates that are not of marmix."]
         if _has_too_many_parameters(estimator) and estimator.fitted_to(*training[:3]):
-            held_out = getattr(self, "held_out_proba_", None)
             notes = [TOO_MANY.format("only the calibration" if held_out is not None else "nothing")]
             if held_out is not None:
                 z = most_voted(y) if y.ndim == 2 else y

@@ -19,6 +19,7 @@ from marmix.core.arrays import Array
 from marmix.core.labels import copies_of
 from marmix.core.notes import BoundaryWarning
 from marmix.engines import row_order
+from marmix.estimators.base import MARClassifier, chosen_settings
 from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
@@ -238,10 +239,9 @@ def fit_one(
 
 def settled(pipeline: Pipeline) -> Pipeline:
     """An unfitted copy of a fitted pipeline, with the settings that its last step chose by itself."""
-    copy, last = clone(pipeline), pipeline[-1]
-    given = last.get_params(deep=False)
-    chosen = {k: getattr(last, f"{k}_", v) for k, v in given.items() if isinstance(v, str) and v == "auto"}
-    copy[-1].set_params(**chosen | ({"cv": None} if "cv" in given else {}))  # nothing is left to choose
+    copy = clone(pipeline)
+    if isinstance(pipeline[-1], MARClassifier):
+        copy[-1].set_params(**chosen_settings(pipeline[-1]))
     return copy
 
 

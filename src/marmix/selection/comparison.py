@@ -34,6 +34,7 @@ from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import JointTable
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
+from marmix.evaluation.scorer import last_and_rows
 from marmix.evaluation.scores import QUANTILE, Score, accuracy, brier, imputed_estimates, log_loss, mean_of, roc_auc
 from marmix.evaluation.verdict import Grounds, Verdict, verdict
 from marmix.selection.candidates import (
@@ -163,7 +164,8 @@ class Comparison:
     """Candidates that were fitted and compared by held-out rows.
 
     The fields are attributes of `MARClassifierCV`, which describes them, except `notes`, the records behind its `notes_`,
-    `rivals`, the rivals by name, fitted to the labelled rows, and `rows`, which is None for a comparison from a file.
+    `rivals`, the rivals by name, fitted to the labelled rows, and `rows`, which is None for a comparison from a file; the verdict
+    is then `kept_verdict`.
     """
 
     n_features: int
@@ -179,15 +181,20 @@ class Comparison:
     rival_comparison: Gain | None
     independent_score: Score | None
     overlap: Overlap | None
-    verdict: Verdict | None
     notes: list[Note]
     rivals: Mapping[str, Pipeline] | None = None
     rows: OfRows | None = None
+    kept_verdict: Verdict | None = None
 
     @property
     def sentences(self) -> list[str]:
         """The notes as sentences."""
         return [sentence(note, self.classes, column_names(self.features, self.n_features)) for note in self.notes]
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """Whether to use the imputed labels of the rows of the fit."""
+        return self.kept_verdict if self.rows is None else _verdict(self, self.rows)
 
     @cached_property
     def joint(self) -> JointTable | None:
@@ -368,20 +375,17 @@ def compare(
     assert result.rows is not None
     digest, imputed = digest_of(training.X, training.labels), _transduction(result, training)
     rows = result.rows._replace(transduction=imputed, labels=training.labels, digest=digest)
-    result = replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
-    return replace(result, verdict=_verdict(result, estimators))
+    return replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
 
 
-def _verdict(it: Comparison, estimators: Mapping[str, Pipeline]) -> Verdict | None:
+def _verdict(it: Comparison, rows: OfRows) -> Verdict | None:
     """Whether to use the imputed labels of the rows of the fit; None if there are none."""
-    rows = it.rows
-    assert rows is not None
     names, shares = it.classes.astype(str).tolist(), label_shares(rows.labels, np.arange(len(it.classes)))
     imputed = label_shares(rows.transduction, it.classes)[~shares.any(axis=1)].sum(axis=0)
     if not imputed.any():
         return None
     rival = it.rival_comparison
-    unconverged = sum(w for name, w in it.weights.items() if not getattr(estimators[name][-1], "converged_", True))
+    unconverged = sum(w for name, w in it.weights.items() if not getattr(it.estimators[name][-1], "converged_", True))
     grounds = Grounds(
         given=dict(zip(names, shares.sum(axis=0).tolist(), strict=True)),
         imputed=dict(zip(names, imputed.tolist(), strict=True)),
@@ -605,9 +609,8 @@ def hedged(proba: Array) -> Array:
 
 def values_of(pipeline: Pipeline, method: str, X: NDArray[Any]) -> Array:
     """A method of a candidate's last step; `predict_proba` if it does not have it."""
-    last = pipeline[-1]
-    name = method if hasattr(last, method) else "predict_proba"
-    values = np.asarray(getattr(last, name)(pipeline[:-1].transform(X)))
+    last, rows = last_and_rows(pipeline, X)
+    values = np.asarray(getattr(last, method if hasattr(last, method) else "predict_proba")(rows))
     check_results(values, 0)
     return values
 
@@ -758,9 +761,7 @@ def _judged(
         "rival": np.repeat([False, True], [C, rivals]),
         "mechanism": np.append(models, np.zeros(rivals, dtype=bool)),
     }
-    fields: dict[str, Any] = dict.fromkeys(
-        ("score", "comparison", "rival_comparison", "independent_score", "overlap", "verdict")
-    )
+    fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "independent_score", "overlap"))
     fields |= {"n_features": X.shape[1], "features": training.features, "classes": training.classes}
     fields |= {"preparation": training.preparation}
     fields |= {"estimators": estimators, "prior_offset": None, "results": results, "notes": notes}

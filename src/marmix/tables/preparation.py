@@ -516,7 +516,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         encoded = arrow(".compute").if_else(arrow().array(missing), None, text).dictionary_encode()
         levels = sorted(encoded.dictionary.to_pylist())
         if len(levels) > self.max_levels and (self.encode or not stored):
-            return _left_out_text(name, encoded, missing, levels, self.max_levels)
+            return _left_out_text(name, encoded, missing, self.max_levels)
         place = {level: float(k) for k, level in enumerate(levels)}
         order = np.array([*(place[level] for level in encoded.dictionary.to_pylist()), np.nan])
         codes = encoded.indices.fill_null(len(levels)).to_numpy(zero_copy_only=False)
@@ -640,7 +640,7 @@ def _text_column(
     return Column(name, _entry(name, kind, levels, fill, missing), "", codes, missing, odd, levels)
 
 
-def _left_out_text(name: str, encoded: Any, missing: NDArray[np.bool_], levels: list[str], most: int) -> Column:
+def _left_out_text(name: str, encoded: Any, missing: NDArray[np.bool_], most: int) -> Column:
     codes = encoded.indices.cast(arrow().float64()).to_numpy(zero_copy_only=False)
     texts = encoded.dictionary.to_pylist()
     note = f"Column {shown(name)} has more than {most} different texts ({listed(texts, 3)}) and was left out."

@@ -5,8 +5,11 @@
   const store = `marmix audit ${data.plan}`;
   const n = data.ids.length;
   const UNSURE = -1;
-  let state = { answers: {}, notes: {}, done: [], downloaded: true }; // by the number of the row; done: the order of the answers
+  const PAUSE = 400; // milliseconds after a new row in which an answer is taken for one of the row before
+  const empty = () => ({ answers: {}, notes: {}, done: [], downloaded: true }); // by the number of the row; done: the order of the answers
+  let state = empty();
   let at = 0;
+  let since = -Infinity;
 
   try {
     state = JSON.parse(localStorage.getItem(store)) || state;
@@ -41,13 +44,17 @@
     byId("count").textContent = `${answered()} of ${n} answered`;
     let first = 0; // rows that are answered without a gap
     while (first in state.answers) first += 1;
-    byId("width").textContent =
-      first > 0 && data.widths.length > 0
-        ? `If you stop here, the share of wrong labels is known to about ±\u00a0${(100 * data.widths[first - 1]).toFixed(0)}\u00a0% or better.`
-        : "";
+    const told = Object.values(state.answers).every((answer) => answer !== UNSURE);
+    byId("width").textContent = "";
+    if (first < answered()) byId("width").textContent = `Row ${first + 1} has no answer yet, though a later one has.`;
+    else if (first > 0 && told && data.widths.length > 0)
+      byId("width").textContent = `If you stop here, the share of wrong labels is known to about ±\u00a0${(100 * data.widths[first - 1]).toFixed(0)}\u00a0% or better.`;
     for (const button of [...buttons, byId("unsure"), byId("note"), byId("forth")]) button.disabled = done;
     byId("back").disabled = at === 0;
     byId("undo").disabled = state.done.length === 0;
+    const [last] = state.done.at(-1) || [];
+    byId("undo").firstChild.data = last === undefined ? "Undo " : `Undo row ${last + 1}: ${named(state.answers[last])} `;
+    byId("forget").disabled = !state.downloaded || answered() === 0;
     byId("download").disabled = answered() === 0;
     if (!done) {
       const given = state.answers[at];
@@ -80,6 +87,7 @@
 
   const go = (place, said) => {
     at = place;
+    since = Date.now();
     show(said);
     scrollTo(0, 0);
     byId(at === n ? "end" : "title").focus({ preventScroll: true });
@@ -92,7 +100,7 @@
   };
 
   const answer = (k) => {
-    if (at === n) return;
+    if (at === n || Date.now() - since < PAUSE) return;
     state.done.push([at, state.answers[at]]);
     state.answers[at] = k;
     state.downloaded = false;
@@ -121,21 +129,30 @@
     setTimeout(() => URL.revokeObjectURL(url), 1000);
     state.downloaded = true;
     keep();
+    show();
     byId("said").textContent = "Downloaded audit-labels.csv";
+  };
+
+  const forget = () => {
+    state = empty();
+    keep();
+    go(0, "Deleted");
   };
 
   byId("unsure").addEventListener("click", () => answer(UNSURE));
   byId("undo").addEventListener("click", undo);
   byId("download").addEventListener("click", download);
+  byId("forget").addEventListener("click", forget);
   byId("back").addEventListener("click", () => go(at - 1));
   byId("forth").addEventListener("click", () => go(at + 1));
   byId("note").addEventListener("input", () => {
     state.notes[at] = byId("note").value;
     state.downloaded = false;
+    byId("forget").disabled = true;
     keep();
   });
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (event.target === byId("note")) {
       if (key === "Escape" || key === "Enter") byId("title").focus();
