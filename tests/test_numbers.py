@@ -18,7 +18,8 @@ from marmix import (
     MARStudentMixture,
     evaluation,
 )
-from marmix.evaluation import conformal_sets, flexible
+from marmix.evaluation import conformal_sets
+from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import JointTable
 from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.plotting import CalibrationDisplay, RocDisplay, ThresholdDisplay
@@ -132,12 +133,12 @@ def test_a_candidate_without_probabilities_is_noted_and_never_averaged_in_silenc
 
 
 def test_a_forest_does_not_depend_on_units(two):
-    X, y = two.X[:60], two.y[:60]
-    base = flexible(X, y)
+    X, missing = two.X[:60], two.y[:60] < 0
+    base, _ = flexible_missing_proba(X, missing)
     for unit in (2.0**200, 2.0**-200):
-        scaled = flexible(unit * X, y)
-        np.testing.assert_allclose(scaled.missing_proba, base.missing_proba, atol=0.02)
-        q = scaled.forest.predict_proba(np.vstack([unit * X, np.full((1, 2), 1e149)]))
+        scaled, forest = flexible_missing_proba(unit * X, missing)
+        np.testing.assert_allclose(scaled, base, atol=0.02)
+        q = forest.predict_proba(np.vstack([unit * X, np.full((1, 2), 1e149)]))
         assert np.isfinite(q).all()
 
 
