@@ -36,7 +36,11 @@ GOOD = Grounds(
     [
         ({}, NOT_VERIFIED, "8 (4 to 14) of the 100"),
         ({}, NOT_VERIFIED, "3 to 25"),
-        ({"given": {"elm": 80.0, "oak": 20.0}}, NOT_VERIFIED, "80 % of the given labels are 'elm'; of the others, the model expects 45"),
+        (
+            {"given": {"elm": 80.0, "oak": 20.0}},
+            NOT_VERIFIED,
+            "80 % of the given labels are 'elm'; of the others, the model expects 45",
+        ),
         (
             {"classes": [np.array([0.25, 0.75])] * 99},
             NOT_VERIFIED,
