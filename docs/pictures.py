@@ -96,7 +96,7 @@ def report(page, picture):
 
         with sync_playwright() as tools:
             browser = tools.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            view = browser.new_page(viewport={"width": 900, "height": 460}, device_scale_factor=1.5)
+            view = browser.new_page(viewport={"width": 900, "height": 540}, device_scale_factor=1.5)
             view.goto((Path(folder) / "marmix-demo" / "audit.html").as_uri())
             for key in "1212":
                 view.keyboard.press(key)

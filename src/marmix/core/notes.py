@@ -81,8 +81,8 @@ SENTENCES = {
     "left-out": "Left out {candidate!r}: {error}",
     "time-limit": "Left out for lack of time, after the limit of {limit:g} seconds: {candidates}.",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
-    "no-support": "The features themselves explain as well as the uncertainty which labels are missing: candidates are weighed "
-    "by the labels alone.",
+    "no-support": "The features alone explain as well which labels are missing, so that the missing labels do not bear on the "
+    "choice of candidates.",
     "boosting-single-label": "Class {classes} has a single labelled row: neither the number of rounds nor the weight of the "
     "mechanism could be chosen on held-out rows, and usual values are used where none are given.",
     "boosting-most-rounds": "The held-out loss still falls after {most} rounds, the most that were tried: raise "
