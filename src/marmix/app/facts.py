@@ -37,7 +37,7 @@ NO_PARAMETERS = "No candidate has parameters to test."
 SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."
 TOO_UNCERTAIN = "Too uncertain to say: a class has too few labels to estimate the log-loss."
 _TESTABLE = 10  # labelled rows of a class
-_REFITTED = 100_000  # most rows of a fit without the uncertainty, which the likelihood ratio test compares
+_MOST_TESTED = 100_000  # most rows of a fit without the uncertainty, which the likelihood ratio test compares
 TOO_FEW_LABELS = (
     f"There are too few labels for tests and intervals of parameters: fewer than {FEW}, or than {_TESTABLE} of a class."
 )
@@ -175,7 +175,7 @@ def _informative(result: Inference, n_rows: int) -> tuple[float | None, str]:
     where there is no likelihood.
     """
     mechanism = result.fitted.mechanism
-    if n_rows <= _REFITTED and (mechanism is None or not (mechanism.free_shape or mechanism.free_share)):
+    if n_rows <= _MOST_TESTED and (mechanism is None or not (mechanism.free_shape or mechanism.free_share)):
         try:
             test = result.test_informative(False)
             return _number(test.p_value), f"likelihood ratio test, {test.reference}"
