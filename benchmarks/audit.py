@@ -202,7 +202,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--average", action="store_true", help="audit MARClassifierCV on the real files")
     args = parser.parse_args()
-    report, jobs = tables.Report(), Parallel(n_jobs=args.jobs)
+    report, jobs = tables.Report(), Parallel(n_jobs=args.jobs, backend="multiprocessing")
     real_names = list(POPULATIONS)[:3]
     rows = {name: make(average=args.average) if name in real_names else make() for name, make in POPULATIONS.items()}
     rows = {name: population for name, population in rows.items() if population is not None}

@@ -33,7 +33,6 @@ import os
 import sys
 import time
 import warnings
-from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -66,18 +65,6 @@ SMALLEST_GAP = 0.01  # in log-loss; the share of a smaller gap is noise
 # runs
 
 
-@cache
-def prepared(data, folder, seed):
-    """Training and test rows of a split."""
-    return rows.split(*rows.keel(data, folder), seed, MOST)
-
-
-@cache
-def difficulty(data, folder, seed):
-    """Class probabilities of the training rows of a split."""
-    return rows.posterior(*prepared(data, folder, seed)[:2], seed)
-
-
 def predict(method, X, y, partial, fresh, tuned):
     """Class probabilities of the fresh rows, and what else is recorded; settings of rivals are added to `tuned`."""
     labelled = partial >= 0
@@ -101,8 +88,9 @@ def run(cell, folder, methods, tuned):
     """Records of the methods in one setting and split."""
     warnings.simplefilter("ignore")
     data, hider, rate, seed = cell
-    X, y, fresh, truth = prepared(data, folder, seed)
-    partial = y if hider == "none" else rows.hide(X, y, difficulty(data, folder, seed), hider, rate, seed)
+    X, y, fresh, truth = rows.keel_split(data, folder, seed, MOST)
+    tau = None if hider == "none" else rows.keel_posterior(data, folder, seed, MOST)
+    partial = y if tau is None else rows.hide(X, y, tau, hider, rate, seed)
     records = []
     for method in methods:
         record = dict(zip(KEYS, (*cell, method), strict=True)) | {"labels": int(np.sum(partial >= 0))}

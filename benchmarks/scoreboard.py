@@ -32,7 +32,7 @@ def scores(data, seed):
     hidden = data.hidden(seed)
     X, y, partial = data.X, data.y, np.where(hidden, -1, data.y)
     grid = default_candidates(2, *X.shape, n_labelled=int(np.sum(~hidden)))
-    ignoring = {name: candidate for name, candidate in grid.items() if candidate.get_params()["link"] is None}
+    ignoring = {name: candidate for name, candidate in grid.items() if candidate.get_params().get("link") is None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         models = {

