@@ -23,7 +23,7 @@ WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 # Most rows on which settings are chosen.
 MOST_ROWS = 5000
 # Folds on which all settings are tried, and the share of the settings that the other folds try, at least so many.
-_FIRST_FOLDS, _KEPT, _FEWEST = 2, 0.25, 6
+_FIRST_FOLDS, _KEPT, _FEWEST = 2, 0.25, 2
 
 
 def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> list[NDArray[np.intp]]:
