@@ -11,11 +11,11 @@ from sklearn.pipeline import Pipeline
 from marmix import persistence
 from marmix.app.analyse import Analysis, analyse
 from marmix.app.findings import Caution, Findings
-from marmix.app.models import announced
 from marmix.app.page import report_html
 from marmix.app.reading import Table, joined, read, write_rows
 from marmix.app.survey import Options, Plan, survey
 from marmix.outputs import new_files
+from marmix.selection.comparison import SAMPLE
 from marmix.tables.cells import arrow, counted
 from marmix.terminal import Progress
 
@@ -35,7 +35,8 @@ def fit_file(options: Options, progress: Progress) -> Findings:
         release_memory()  # of the columns in whose place are features
         classes = [] if options.classes else plan.rows.classes_note()
         progress.say(table.path, [*classes, *plan.notes, *plan.preparation.notes_])
-        with progress.phase("fitting", announced(options.model, plan.rows)) as step:
+        n, d = min(len(plan.rows.X), SAMPLE), plan.rows.X.shape[1]
+        with progress.phase("fitting", f"models are compared on {n:,} rows with {counted(d, 'feature')}") as step:
             analysis = analyse(table, plan, step)
         with progress.phase("writing"):
             return write(analysis, table, plan, folder)
