@@ -291,8 +291,8 @@ def test_the_average_leaves_out_candidates_without_weight_but_keeps_the_one_whos
     rows_compared, tmp_path
 ):
     drawn, cv, it = rows_compared
-    shown, one, other, *rest = sorted(it.estimators, key=lambda name: name != models.statistical(it))
-    weights = {shown: 0.0005, one: 0.0006, other: 0.9989} | dict.fromkeys(rest, 0.0)
+    shown, other, *rest = sorted(it.estimators, key=lambda name: name != models.statistical(it))
+    weights = {shown: 0.0, other: 1.0} | dict.fromkeys(rest, 0.0)
     average = models.averaged(cv, replace(it, weights=weights), drawn.data, drawn.target, lambda *_: None)
     assert average.weights_ == {shown: 0.0, other: 1.0}
     expected = it.estimators[other].predict_proba(drawn.data)

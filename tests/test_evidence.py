@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from marmix.core.mechanism import Mechanism
-from marmix.selection.evidence import PRIOR_ROWS, Evidence, linear_predictor
+from marmix.selection.evidence import LEAST, MISSING, PRIOR_ROWS, Q_MAX, Evidence, linear_predictor
 from marmix.selection.held_out import whole_row_folds
 
 
@@ -54,22 +54,30 @@ def test_uncertainty_that_is_lower_where_labels_are_missing_is_no_evidence():
 
 
 def test_weights_are_the_optimum_of_what_they_maximise():
+    from statsmodels.api import GLM, families
+
     probas, z, rng = problem(n=200, K=3)
     counts, v = rng.uniform(0.5, 2.0, size=200), rng.normal(size=200)
     average = Evidence(z, counts, v).average(probas)
     w = counts * len(z) / counts.sum()
     rows = np.flatnonzero(z >= 0)
-    share = w[rows].sum() / len(z)
+    share = MISSING * w[rows].sum() / len(z)
+    design = np.column_stack([np.ones(len(z)), entropy_of(probas.mean(axis=0)), v])
+    q = GLM(1 * (z < 0), design, families.Binomial(), freq_weights=w).fit().predict()
+    represented = w[rows] / (1.0 - np.minimum(q[rows], Q_MAX))
+    represented *= w[rows].sum() / represented.sum()
 
     def negative(vector):
         pi = np.exp(vector[:4]) / np.exp(vector[:4]).sum()
         p = np.einsum("c,cnk->nk", pi, probas)
         eta = vector[4] + vector[5] * entropy_of(p) + vector[6] * v
         missing = w @ ((z < 0) * eta - np.logaddexp(0.0, eta))
-        return -(w[rows] @ np.log(p[rows, z[rows]]) + share * missing + PRIOR_ROWS / 4 * np.log(pi).sum())
+        return -(represented @ np.log(p[rows, z[rows]]) + share * missing + PRIOR_ROWS / 4 * np.log(pi).sum())
 
     best = minimize(negative, np.concatenate([np.zeros(4), [0.0, 1.0, 0.0]]), tol=1e-12)
-    np.testing.assert_allclose(average.weights, np.exp(best.x[:4]) / np.exp(best.x[:4]).sum(), atol=2e-3)
+    weights = np.exp(best.x[:4]) / np.exp(best.x[:4]).sum()
+    weights[weights < LEAST] = 0.0
+    np.testing.assert_allclose(average.weights, weights / weights.sum(), atol=2e-3)
     np.testing.assert_allclose(average.mechanism.alpha, best.x[4:], rtol=0.02, atol=0.02)
 
 
@@ -134,3 +142,10 @@ def test_the_linear_predictor_finds_the_feature_that_drives_the_missingness_and_
     holes[::7, 0] = np.nan  # a missing value counts as the mean
     assert np.corrcoef(linear_predictor(holes, m, None, folds), v)[0, 1] > 0.99
     assert linear_predictor(X, np.zeros(800, dtype=int), None, folds) is None
+
+
+def test_a_candidate_that_hardly_adds_anything_has_no_weight():
+    probas, z, rng = problem(n=2000)
+    noise = rng.dirichlet([0.3, 0.3], size=2000)
+    weights = Evidence(z).average(np.concatenate([probas[:1], noise[None]])).weights
+    np.testing.assert_array_equal(weights, [1.0, 0.0])

@@ -413,7 +413,8 @@ def _notes(case: Case) -> list[Caution]:
         texts.append(case.tests.reason)
     heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
     reported = [model.statistical] if model.statistical else []
-    notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]
+    models = [pipeline[-1].model_ for pipeline in (*reported, *heavy) if hasattr(pipeline[-1], "model_")]
+    notes = [note for fitted in models for note in fitted.notes]
     notes += case.comparison.notes if case.comparison else []
     return [
         *note_cautions(notes, case.features, model.classes),

@@ -14,7 +14,7 @@ from marmix.app.findings import (
     ScoreFacts,
     StatisticalFacts,
 )
-from marmix.app.models import Model, least_weight, missingness_in_words, model_in_words
+from marmix.app.models import Model, candidate_in_words, missingness_in_words, model_in_words, rows_of
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
 from marmix.core.measures import posterior
@@ -26,6 +26,7 @@ from marmix.inference.fitted import too_many_parameters
 from marmix.plotting.predictions import Predictions
 from marmix.selection.comparison import TINY, Gain
 from marmix.selection.comparison import Comparison as Compared
+from marmix.selection.evidence import LEAST
 
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 LINEAR = (
@@ -240,10 +241,10 @@ def candidate_rows(it: Compared, model: Model, any_missing: bool = True) -> list
         pipeline = model.candidates.get(name, it.estimators[name])
         row |= {key: float(np.clip(row[key], *ends)) for key, ends in bounds.items() if key in row}
         row |= {
-            "candidate": str(pipeline[-1].model_.score_model.words),
+            "candidate": candidate_in_words(pipeline[-1]),
             "missingness": missingness_in_words(pipeline[-1]) if any_missing else "",
             "weight": weights.get(name, 0.0),
-            "rows": round(pipeline[-1].model_.total_weight),
+            "rows": rows_of(pipeline[-1]),
         }
         candidates.append(row)
     return sorted(candidates, key=lambda row: (-row["weight"], row.get("log_loss", 0.0)))
@@ -287,10 +288,10 @@ def _compared(it: Compared, gain: Gain, what: str, name: str = "") -> Comparison
 def rule(it: Compared, model: Model, n_rows: int, n_compared: int) -> str:
     """Which candidates are left out of the average, and which rows they are fitted to."""
     sentences, names = [], [name for name, weight in model.weights.items() if weight > 0.0]
-    if len(names) < sum(weight > 0.0 for weight in it.weights.values()):
-        sentences.append(f"Candidates with a weight below {least_weight(n_rows, n_compared):g} are left out.")
+    if len(names) < len(it.weights):
+        sentences.append(f"Candidates with a weight below {LEAST:g} are left out.")
     if n_rows > n_compared:
-        on_all = sum(round(model.candidates[name][-1].model_.total_weight) == n_rows for name in names)
+        on_all = sum(rows_of(model.candidates[name][-1]) == n_rows for name in names)
         sentences.append(
             f"The candidates were compared on a random sample of {n_compared:,} rows. Then those of the largest weights, and "
             f"the one whose parameters are reported, were fitted to all rows: {on_all} of the {len(names)} in the average."

@@ -30,23 +30,21 @@ from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import default_candidates, models_missingness, settled
 from marmix.selection.comparison import SAMPLE, Comparison, compare, refitted
 from marmix.selection.held_out import sample_places
-from marmix.tables.cells import counted
 from marmix.tables.preparation import Encoder, numbers_of
 
 Step = Callable[[float, str], object]  # called with the finished share of the work, and what is done next
 
-LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left out of the average
-
 _SHIFTED = 200_000  # most rows behind the offsets for known class shares
 
 _BLOCK = 65_536  # rows predicted together
-_COST = {"auto": 1.0, "mixture": 0.5, "kernel": 0.4, "logistic": 0.3, "boosting": 0.3}  # in relation to all kinds
 KINDS = {
     "MARGaussianMixture": "Gaussian classes",
     "MARStudentMixture": "Student-t classes",
     "MARLogisticRegression": "logistic regression",
     "MARKernelClassifier": "kernel logistic regression",
     "MARBoostingClassifier": "boosted trees",
+    "Spreading": "label spreading",
+    "Forest": "forest of extra trees",
 }
 
 
@@ -105,13 +103,25 @@ class Model:
 
 def model_in_words(estimator: Any, any_missing: bool = True) -> str:
     """A fitted model in plain words and, where labels are missing, whether it uses the missingness."""
-    words = str(estimator.model_.score_model.words)
+    words = candidate_in_words(estimator)
     return f"{words}, missingness {missingness_in_words(estimator)}" if any_missing else words
+
+
+def candidate_in_words(estimator: Any) -> str:
+    """A fitted model in plain words."""
+    kind = type(estimator).__name__
+    return str(estimator.model_.score_model.words) if hasattr(estimator, "model_") else KINDS.get(kind, kind)
+
+
+def rows_of(estimator: Any) -> int:
+    """Number of rows that a model was fitted to; 0 if it does not say."""
+    return round(estimator.model_.total_weight) if hasattr(estimator, "model_") else 0
 
 
 def missingness_in_words(estimator: Any) -> str:
     """Whether a fitted model uses the missingness."""
-    weight = 0.0 if estimator.model_.mechanism is None else estimator.model_.tempering
+    model = getattr(estimator, "model_", None)
+    weight = 0.0 if model is None or model.mechanism is None else model.tempering
     return {0.0: "ignored", 1.0: "modelled"}.get(weight, f"modelled with weight {weight:g}")
 
 
@@ -159,23 +169,10 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
     distinct: dict[str, str] = {}
     for name, model in grid.items():
         settings = model.get_params()
-        if settings.pop("mechanism_weight") != 0.0:
-            settings.pop("link")
+        if settings.pop("mechanism_weight", None) != 0.0:
+            settings.pop("link", None)
             distinct.setdefault(f"{type(model).__name__} {settings}", name)
     return {name: grid[name] for name in distinct.values()}
-
-
-def announced(kind: str, rows: Rows) -> str:
-    """What is fitted, and how long it usually takes, on a fast machine and on one that is slow or busy.
-
-    The seconds of one core are ``(4 + 0.0025 (n d)^0.7) max(K / 4, 1)`` for all kinds of models, measured on files of 942 x 4 to
-    5,000 x 50, and of up to 30 classes.
-    """
-    d, n = rows.X.shape[1], min(len(rows.X), SAMPLE)
-    seconds = _COST[kind] * (4.0 + 0.0025 * (n * d) ** 0.7) * max(len(rows.classes) / 4.0, 1.0) + 4e-6 * rows.X.size
-    unit, step, name = (1.0, 5.0, "s") if seconds < 90.0 else (60.0, 1.0, "min")
-    time = step * np.ceil(seconds / unit / step)
-    return f"models are compared on {n:,} rows with {counted(d, 'feature')}, usually in {time:.0f} to {4.0 * time:.0f} {name}"
 
 
 def compared(cv: MARClassifierCV, sample: Sample, step: Step, kept: Comparison | None = None) -> Comparison:
@@ -217,10 +214,7 @@ def averaged(
     """The average for all rows; its main candidates are fitted again if they were compared on a sample."""
     assert it.rows is not None
     leading, n_compared = statistical(it), len(it.rows.missing_proba)
-    least = min(least_weight(len(X), n_compared), max(it.weights.values()))
-    weights = {name: weight if weight >= least else 0.0 for name, weight in it.weights.items()}
-    total = sum(weights.values())
-    weights = {name: weight / total for name, weight in weights.items() if weight > 0.0 or name == leading}
+    weights = {name: weight for name, weight in it.weights.items() if weight > 0.0 or name == leading}
     estimators = {name: it.estimators[name] for name in weights}
     offsets = it.prior_offset and {name: it.prior_offset[name] for name in weights}
     results = {key: column for key, column in it.results.items() if key != "seconds"}  # the same file in every run
@@ -250,11 +244,6 @@ def _prior_offset(known: Any, pipeline: Pipeline, classes: NDArray[Any], X: Arra
     assert prior is not None
     expected = unlabelled_counts(prior, labels[places], classes)
     return class_offsets(unlabelled_proba(pipeline, X[places[z[places] < 0]]), expected)
-
-
-def least_weight(n_rows: int, n_compared: int) -> float:
-    """The weight below which candidates are left out: larger if there are many rows to score."""
-    return LEAST_OF_SAMPLE if n_rows > n_compared else LEAST
 
 
 def _refit(pipeline: Pipeline, X: Array, labels: NDArray[Any], missing: Any) -> Pipeline:

@@ -48,7 +48,8 @@ from marmix.plotting import SensitivityDisplay
 from marmix.plotting.drawing import canvas, styled
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import knows_missingness
-from marmix.selection.comparison import Q_MAX, Comparison, digest_of
+from marmix.selection.comparison import Comparison, digest_of
+from marmix.selection.evidence import Q_MAX
 from marmix.tables import Encoder
 from marmix.tables.cells import as_table, counted, shown
 from marmix.tables.preparation import Preparation, encoder_of

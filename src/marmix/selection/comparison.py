@@ -49,13 +49,10 @@ from marmix.selection.candidates import (
     models_missingness,
     settled,
 )
-from marmix.selection.evidence import Evidence, linear_predictor
+from marmix.selection.evidence import Q_MAX, Evidence, linear_predictor
 from marmix.selection.held_out import folds_of_copies, sample_places, whole_row_folds
 from marmix.tables.preparation import Encoder, Preparation, encoder_of, numbers_of
 
-# Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
-# gave scores closer to the truth than weights up to 20, and than weights of 1.
-Q_MAX = 0.8
 TINY = 1e-300  # lower limit of probabilities in the log-loss
 
 # Log-likelihood of the missing indicators that the uncertainty must add to a linear function of the features; with less there is
