@@ -33,7 +33,7 @@ def settings(grid):
 def test_with_fewer_labels_than_coefficients_the_slow_candidates_are_fewer_and_stop_earlier():
     assert crowded(12, 40, 360)
     assert not crowded(12, 40, 500)
-    light, full = (settings(default_candidates(12, 720, 40, n_labelled=labels)) for labels in (360, 720))
+    light, full = (settings(default_candidates(12, 800, 40, n_labelled=labels)) for labels in (360, 720))
     assert set(full) == set(light)
     for name, params in light.items():
         changed = {key for key, value in params.items() if full[name][key] != value}

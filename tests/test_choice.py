@@ -157,6 +157,15 @@ def test_the_default_grid_grows_with_the_rows():
     assert not any("mixture" in name for name in default_candidates(2, 5000, 5, categories=True))
 
 
+def test_labels_are_spread_where_rows_are_few_and_labels_are_not():
+    def others(n_rows, n_labelled):
+        return {"forest", "label spreading"} & set(default_candidates(2, n_rows, 5, n_labelled=n_labelled))
+
+    assert others(1000, 300) == {"forest", "label spreading"}
+    assert others(1000, 50) == others(1000, 1000) == {"forest"}
+    assert others(20_000, 6000) == set()
+
+
 def test_the_comparison_of_a_pick_compares_picks():
     X, _, y = partly_labelled(n=400)
     candidates = {"off": SMALL["off"], "poor": MARLogisticRegression(C=1e-3, link=None), "on": SMALL["on"]}

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 import marmix
 from marmix.engines import row_order
+from marmix.estimators.companions import Forest, Spreading
 from marmix.selection.candidates import default_candidates
 
 N, CLASSES = 120, 3
@@ -58,7 +59,8 @@ SETTINGS = {
                 "mixture": marmix.MARGaussianMixture(covariance_type="tied", n_init=1),
             },
             "cv": 2,
-        }
+        },
+        "of other libraries": {"estimators": {"forest": Forest(), "spread": Spreading()}, "cv": 2},
     },
 }
 CASES = {
@@ -67,6 +69,8 @@ CASES = {
     for which, options in SETTINGS.get(name, {}).items()
 }
 for _name, _candidate in default_candidates(CLASSES, N, X.shape[1]).items():
+    if isinstance(_candidate, Forest):  # its rows are put in order before, as in an average
+        continue
     _fewer = {"max_estimators": 6, "cv": 2} if "max_estimators" in _candidate.get_params() else FEW
     CASES[f"candidate: {_name}"] = _candidate.set_params(
         **{key: value for key, value in _fewer.items() if key in _candidate.get_params()}

@@ -35,7 +35,7 @@ WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
 USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate
 _LOOK_EVERY = 5  # rounds between looks at the held-out rows
 _PATIENCE = 2.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
-_IMPROVED = 1e-3  # share of the held-out loss by which it must fall to be an improvement
+_IMPROVED = 5e-3  # share of the held-out loss by which it must fall to be an improvement
 _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
 _FEW_ROWS = 20_000  # below which one thread is fastest
 _MOMENT_ROWS = 2**15

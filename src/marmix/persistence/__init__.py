@@ -45,7 +45,9 @@ def save(
     Notes
     -----
     The same model gives the same bytes. Results for the training rows (`transduction_`, and `held_out_proba_`, `missing_proba_`,
-    `reference_proba_` and `posterior_` of `MARClassifierCV`) are not saved, as they grow with the rows and may be private.
+    `reference_proba_` and `posterior_` of `MARClassifierCV`) are not saved, as they grow with the rows and may be private. But
+    kernels are centred at some training rows, and labels spread over neighbours, where they have a weight in an average, need all
+    of them: these rows are in the file.
 
     Examples
     --------

@@ -32,6 +32,7 @@ from marmix.estimators import (
     MARLogisticRegression,
     MARStudentMixture,
 )
+from marmix.estimators.companions import Forest, Spreading
 from marmix.estimators.validation import MOST_FEATURES
 from marmix.evaluation import Score
 from marmix.evaluation.joint import Range
@@ -228,6 +229,21 @@ ATTRIBUTES: dict[type, dict[str, Check]] = {  # of estimators that are no Fitted
         "columns_": each(of(dict)),
     },
     Encoder: {"n_features_in_": length("d"), "feature_names_in_": optional(names), "fill_": floats("d")},
+    Spreading: {
+        "n_features_in_": length("d"),
+        "classes_": labels,
+        "X_": floats("nd"),
+        "proba_": floats("nK"),
+    },
+    Forest: {
+        "n_features_in_": length("d"),
+        "classes_": labels,
+        **dict.fromkeys(("roots_", "depths_"), array("i", "T")),
+        "children_": array("i", "PN"),
+        "feature_": array("i", "N"),
+        "threshold_": floats("N"),
+        "proba_": floats("NK"),
+    },
     MARClassifierCV: {
         "n_features_in_": length("d"),
         "feature_names_in_": optional(names),
@@ -277,7 +293,12 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         values = _model_state(estimator.model_, SCORES[kind])
     elif kind is MARClassifierCV:
         values = {name: getattr(estimator.selection_, field) for name, field in _COMPARISON.items()}
-        values["estimators_"] = {name: state_of(est) for name, est in values["estimators_"].items()}
+        weights, candidates = values["weights_"], values["estimators_"]
+        # spread labels hold all rows, which leave with the file only if the predictions need them
+        kept = {name for name, weight in weights.items() if weight > 0.0 or not isinstance(candidates[name][-1], Spreading)}
+        for field in ("weights_", "estimators_", "prior_offset_"):
+            values[field] = values[field] and {name: one for name, one in values[field].items() if name in kept}
+        values["estimators_"] = {name: state_of(one) for name, one in values["estimators_"].items()}
     else:
         values = {name: getattr(estimator, name) for name in ATTRIBUTES[kind] if hasattr(estimator, name)}
     if values.get(held := "preparation" if kind in SCORES else "preparation_") is not None:

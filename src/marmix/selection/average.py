@@ -39,9 +39,7 @@ from marmix.selection.progress import progress
 
 _LIGHT = 0.05  # weight of candidates below which a sensitivity analysis takes their parameters as given
 
-TOO_MANY = (
-    "Of candidates with too many parameters for the rows, the intervals include {} of the uncertainty of the fit."
-)
+TOO_MANY = "Of candidates without parameters, or with too many for the rows, the intervals include {} of the fit's uncertainty."
 
 OTHER_ROWS = (
     "X and y are not the rows of the fit in their order, or the model was loaded from a file, which keeps none of them.\n"
@@ -85,7 +83,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         Candidates by name: `MARGaussianMixture`, `MARStudentMixture`, `MARLogisticRegression`, `MARKernelClassifier`,
         `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled
         rows. The default is about a dozen, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
-        installed (the extra `boost`). Features are standardised before candidates that are not pipelines. Candidates see the
+        installed (the extra `boost`), a forest and labels spread over neighbours only for at most 10,000 rows. Features are standardised before candidates that are not pipelines. Candidates see the
         classes as 0, 1, ... in the order of `classes_`, and columns by number; `delta`, `n_components` and `mechanism_features`
         may name them.
     method : {"average", "pick"}, default="average"
@@ -202,7 +200,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     >>> max(clf.weights_, key=clf.weights_.get)    # the candidate with most evidence for it
     'modelled'
     >>> clf.comparison_.sentence().split(" (")[0]
-    'No evidence that modelling the missingness helps here: estimated log-loss 0.197 with it, 0.250 without'
+    'No evidence that modelling the missingness helps here: estimated log-loss 0.197 with it, 0.249 without'
     >>> clf.verdict_.state
     'not verified'
     """
@@ -440,10 +438,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
         The averaged probabilities of the unlabelled rows are tilted by e^delta ("pattern-mixture"). Every draw behind the
         intervals takes one candidate, with its weight as the probability, then its parameters from their estimated distribution
-        (of boosted trees, and of models with more parameters than rows or very many: their calibration on held-out rows; of
-        candidates with a weight below 0.05, as fitted), then the missing labels. So the intervals include how far the
-        candidates differ, but not the uncertainty of their weights. On other rows than those of the fit they do not include
-        that of the parameters.
+        (of trees, of labels spread over neighbours, and of models with more parameters than rows or very many: their calibration
+        on held-out rows; of candidates with a weight below 0.05, as fitted), then the missing labels. So the intervals include
+        how far the candidates differ, but not the uncertainty of their weights. On other rows than those of the fit they do not
+        include that of the parameters.
 
         Parameters
         ----------
@@ -497,20 +495,20 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         held_out: Array | None,
         fixed: bool,
     ) -> tuple[Draw, list[str]]:
-        """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes."""
+        """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed`, and notes."""
         X, y, *_ = training
         proba = getattr(estimator, "unlabelled_proba", estimator.predict_proba)(X[rows])
         if fixed:
             return lambda rng: proba, []
         draw: Draw | None = None
-        notes = ["The intervals do not include the uncertainty of candidates that are not of marmix."]
-        if _has_too_many_parameters(estimator) and estimator.fitted_to(*training[:3]):
+        unknown = not isinstance(estimator, MARClassifier)
+        if unknown or (_has_too_many_parameters(estimator) and estimator.fitted_to(*training[:3])):
             notes = [TOO_MANY.format("only the calibration" if held_out is not None else "nothing")]
             if held_out is not None:
                 z = most_voted(y) if y.ndim == 2 else y
                 tested = (z >= 0) & self.tested_
                 draw = calibration_draws(held_out[tested], z[tested], proba)
-        elif isinstance(estimator, MARClassifier):
+        else:
             try:
                 draw, notes = estimator._posterior_draws(training, proba)
             except ValueError as error:

@@ -21,6 +21,7 @@ from marmix.core.notes import BoundaryWarning
 from marmix.engines import row_order
 from marmix.estimators.base import MARClassifier, chosen_settings
 from marmix.estimators.boosting import MARBoostingClassifier
+from marmix.estimators.companions import Forest, Spreading
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
@@ -32,10 +33,14 @@ _MOST_TIED, _MOST_FULL, _ROWS, _LABELS = 200, 50, 5, 3
 
 # Weights of the mechanism. In trials on the data of benchmarks/real.py with other seeds, trees followed the missing indicators
 # too closely unless their weight was small.
-_SMOOTH, _TREES = 0.3, (0.03, 0.1, 0.3)
+_SMOOTH, _TREES, _SMALL_TREES = 0.3, 0.1, 0.03
+# Fewest rows of a leaf of small trees. With 5 the log-loss was .0002 (.0003) lower on 125 splits, and higher where labels are
+# missing for a reason.
+_LEAF = 20
 # C of kernel candidates: with 100 they were overconfident on rows that are never labelled. One more that ignores the missingness
 # raised the log-loss by .002 (.001) on 69 splits of benchmarks/real.py from seed 1000, most where labels are missing at random.
-_PENALTY = 10.0
+# With 10 or 11 classes they got no weight.
+_PENALTY, _MOST_CLASSES = 10.0, 6
 
 # Most iterations of a crowded logistic regression with a mechanism: it climbs slowly, and predicts no better for it.
 _MOST_ITERATIONS = 100
@@ -44,17 +49,20 @@ _MANY_FEATURES, _FEATURES_OF_TREE = 1000, 300
 # Most trees of crowded boosting over all its rounds, and fewest rounds.
 _MOST_TREES, _FEWEST_ROUNDS = 1500, 100
 
-# Larger trees, if there are that many labels. On 66 splits of benchmarks/real.py from seed 1000 they lowered the log-loss by .006
-# (.003), by up to .13 with many classes, and raised it by .007 at worst; with 50 labels by .07.
+# Larger trees in place of small ones, if there are that many labels. On 66 splits of benchmarks/real.py from seed 1000 they
+# lowered the log-loss by .006 (.003), by up to .13 with many classes, and raised it by .007 at worst; with 50 labels by .07.
 _LARGER: dict[str, Any] = {
     "extra_trees": False,
     "num_leaves": 8,
-    "learning_rate": 0.1,
     "min_child_samples": 10,
     "subsample": 0.7,
     "colsample_bynode": 0.5,
 }
-_LABELS_OF_LARGER = 100
+_FEW_LABELS = 100
+# Most rows of candidates that ignore the mechanism and are slow with many rows. On 125 splits of benchmarks/real.py and of
+# digits from seed 1000, a forest lowered the log-loss by .009 (.004); spread labels lowered it by .004 (.002), with few labels
+# not at all.
+_FEW_ROWS = 10_000
 _PLAIN: Mapping[str, Any] = {"extra_trees": False, "colsample_bynode": 1.0}  # trees as LightGBM grows them by default
 
 KINDS = ("auto", "logistic", "mixture", "kernel", "boosting")
@@ -87,8 +95,9 @@ def default_candidates(
     """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
 
     Models are there with and without the missingness, kernels beside other models only with it. Mixtures are included if there
-    are enough rows for their covariance matrices, boosting if LightGBM is installed. Where a logistic regression has more
-    coefficients than there are labels, the slow candidates stop earlier.
+    are enough rows for their covariance matrices, kernels if classes are few, boosting if LightGBM is installed, a forest and
+    labels spread over neighbours if rows are few. Where a logistic regression has more coefficients than there are labels, the
+    slow candidates stop earlier.
 
     Parameters
     ----------
@@ -122,18 +131,23 @@ def default_candidates(
             start: dict[str, Any] = {"covariance_type": structure, "n_init": 1}  # higher maxima did not predict better
             grid[f"mixture, {structure}, ignored"] = MARGaussianMixture(**start, **ignoring)
             grid[f"mixture, {structure}, mechanism"] = MARGaussianMixture(**start, **mechanism)
-    if kind in ("auto", "kernel"):
+    if kind == "kernel" or (kind == "auto" and n_classes <= _MOST_CLASSES):
         if kind == "kernel" or very_wide:
             grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
         if not very_wide:
             grid[f"kernel, weight {_SMOOTH:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=_SMOOTH, **mechanism)
     if kind == "boosting" or (kind == "auto" and boosting_installed()):
-        trees = _fewer_trees(n_classes, n_features) if light else {}
+        fewer = _fewer_trees(n_classes, n_features) if light else {}
+        trees = fewer | (_LARGER if n_labelled >= _FEW_LABELS else {})
         grid["boosting, ignored"] = MARBoostingClassifier(**trees, **ignoring)
-        if n_labelled >= _LABELS_OF_LARGER:
-            grid["boosting, larger trees, ignored"] = MARBoostingClassifier(**_LARGER | trees, **ignoring)
-        for weight in _TREES[1:2] if very_wide else _TREES:
-            grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **trees, **mechanism)
+        grid[f"boosting, weight {_TREES:g}"] = MARBoostingClassifier(mechanism_weight=_TREES, **trees, **mechanism)
+        if not very_wide:
+            small = {"mechanism_weight": _SMALL_TREES, "min_child_samples": _LEAF} | fewer | mechanism
+            grid[f"boosting, weight {_SMALL_TREES:g}"] = MARBoostingClassifier(**small)
+    if kind == "auto" and n_rows <= _FEW_ROWS:
+        grid["forest"] = Forest()
+        if _FEW_LABELS <= n_labelled < n_rows:
+            grid["label spreading"] = Spreading()
     return grid
 
 
@@ -253,7 +267,7 @@ def takes_votes(pipeline: Pipeline) -> bool:
 def accepts_missing(estimator: Any) -> bool:
     """Whether a classifier takes missing labels; others are fitted to the labelled rows."""
     kind = type(estimator)
-    return hasattr(kind, "transduction_") or kind.__module__.startswith("sklearn.semi_supervised")
+    return hasattr(kind, "transduction_") or kind is Spreading or kind.__module__.startswith("sklearn.semi_supervised")
 
 
 def knows_missingness(pipeline: Pipeline) -> bool:

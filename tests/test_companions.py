@@ -1,0 +1,69 @@
+"""Candidates that do not know why labels are missing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.semi_supervised import LabelSpreading
+
+from marmix import MARClassifierCV, MARLogisticRegression, load, save
+from marmix.app.models import Model
+from marmix.estimators.companions import Forest, Spreading
+from marmix.selection.average import TOO_MANY
+
+
+def rows(n=200, K=3, seed=0):
+    """Groups in the plane, and their numbers, of which two thirds are missing."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    X = rng.normal(size=(n, 2)) + 3.0 * np.column_stack([np.cos(2 * np.pi * y / K), np.sin(2 * np.pi * y / K)])
+    return X, y, np.where(rng.uniform(size=n) < 2 / 3, -1, y)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_forest_is_that_of_scikit_learn_with_half_a_tree_for_every_class(K):
+    X, y, _ = rows(K=K)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+    theirs = ExtraTreesClassifier(100, max_features=None, random_state=0).fit(X, y, weight)
+    fresh = rows(seed=2, K=K)[0]
+    expected = (100 * theirs.predict_proba(fresh) + 0.5) / (100 + 0.5 * K)
+    np.testing.assert_allclose(Forest().fit(X, y, weight).predict_proba(fresh), expected, atol=1e-12)
+
+
+def test_labels_spread_as_in_scikit_learn_except_for_a_tenth_of_a_neighbour():
+    X, _, partial = rows()
+    theirs, ours = LabelSpreading(kernel="knn", max_iter=200).fit(X, partial), Spreading().fit(X, partial)
+    mean = theirs.label_distributions_.mean(axis=0)
+    fresh = rows(seed=2)[0]
+    expected = (7.0 * theirs.predict_proba(fresh) + 0.1 * mean) / 7.1
+    np.testing.assert_allclose(ours.predict_proba(fresh), expected, atol=1e-12)
+
+
+def test_where_no_label_reaches_the_classes_are_as_likely_as_elsewhere():
+    X, _, partial = rows()
+    far = np.random.default_rng(1).normal(size=(20, 2)) + 100.0
+    fit = Spreading().fit(np.vstack([X, far]), np.append(partial, np.full(20, -1)))
+    np.testing.assert_allclose(fit.predict_proba(far), np.tile(fit.proba_.sum(axis=0) / fit.proba_.sum(), (20, 1)))
+
+
+def test_an_average_of_them_predicts_the_hidden_labels_and_survives_a_file(tmp_path):
+    X, truth, partial = rows(n=300)
+    clf = MARClassifierCV(estimators={"forest": Forest(), "spread": Spreading()}, cv=3).fit(X, partial)
+    hidden = partial < 0
+    assert (clf.predict(X)[hidden] == truth[hidden]).mean() > 0.9
+    save(clf, tmp_path / "model.marmix")
+    loaded = load(tmp_path / "model.marmix")
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+    assert "label spreading" in Model(clf, None, clf.classes_).words(any_missing=True)
+    assert clf.sensitivity(X, partial, n_draws=50).notes == [TOO_MANY.format("only the calibration")]
+
+
+def test_rows_over_which_labels_spread_leave_with_a_file_only_if_predictions_need_them(tmp_path):
+    X, _, partial = rows()
+    clf = MARClassifierCV(estimators={"on": MARLogisticRegression(), "spread": Spreading()}, cv=2).fit(X, partial)
+    clf.selection_ = replace(clf.selection_, weights={"on": 1.0, "spread": 0.0})
+    save(clf, tmp_path / "model.marmix")
+    loaded = load(tmp_path / "model.marmix")
+    assert list(loaded.estimators_) == ["on"]
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
