@@ -31,12 +31,12 @@ class Spreading(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Array) -> Array:
         """Class probabilities, (n, K)."""
         neighbours = NearestNeighbors(n_neighbors=_NEIGHBOURS).fit(self.X_).kneighbors(X, return_distance=False)
-        proba = self.proba_[neighbours].sum(axis=1) + _DOUBT * self.proba_.mean(axis=0)
+        proba = sum(self.proba_[one] for one in neighbours.T) + _DOUBT * self.proba_.mean(axis=0)
         return np.asarray(proba / proba.sum(axis=1, keepdims=True))
 
 
 class Forest(ClassifierMixin, BaseEstimator):
-    """scikit-learn's `ExtraTreesClassifier` with all features at every split, and half a tree added to every class.
+    """scikit-learn's `ExtraTreesClassifier` with all features at every split, and a tenth of a tree added to every class.
 
     Its nodes are arrays, the trees one after the other; a leaf is its own child.
     """
@@ -62,7 +62,7 @@ class Forest(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Array) -> Array:
         """Class probabilities, (n, K)."""
-        proba = np.full((len(X), len(self.classes_)), 0.5)
+        proba = np.full((len(X), len(self.classes_)), _DOUBT)
         for rows in slices(len(X), _BLOCK):
             x = np.asarray(X[rows], dtype=np.float32)  # as the trees see it
             each = np.arange(len(x))
