@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelSpreading
 
 from marmix import MARClassifierCV, MARLogisticRegression, load, save
 from marmix.app.models import Model
 from marmix.estimators.companions import Forest, Spreading
 from marmix.selection.average import TOO_MANY
+from marmix.selection.candidates import fit_one
 
 
 def rows(n=200, K=3, seed=0):
@@ -31,13 +33,26 @@ def test_a_forest_is_that_of_scikit_learn_with_a_tenth_of_a_tree_for_every_class
     np.testing.assert_allclose(Forest().fit(X, y, weight).predict_proba(fresh), expected, atol=1e-12)
 
 
-def test_labels_spread_as_in_scikit_learn_except_for_a_tenth_of_a_neighbour():
+def test_labels_spread_as_in_scikit_learn_except_for_the_mean_of_all_rows():
     X, _, partial = rows()
-    theirs, ours = LabelSpreading(kernel="knn", max_iter=200).fit(X, partial), Spreading().fit(X, partial)
+    theirs, ours = (
+        LabelSpreading(kernel="knn", n_neighbors=5, max_iter=200).fit(X, partial),
+        Spreading().fit(X, partial),
+    )
     mean = theirs.label_distributions_.mean(axis=0)
     fresh = rows(seed=2)[0]
-    expected = (7.0 * theirs.predict_proba(fresh) + 0.1 * mean) / 7.1
+    expected = (5.0 * theirs.predict_proba(fresh) + 0.01 * mean) / 5.01
     np.testing.assert_allclose(ours.predict_proba(fresh), expected, atol=1e-12)
+
+
+def test_held_out_labels_are_spread_to_from_all_other_rows():
+    X, _, partial = rows(n=120)
+    test = np.arange(0, 120, 4)
+    hidden = partial.copy()
+    hidden[test] = -1
+    expected = Spreading().fit(X, hidden).predict_proba(X[test])
+    outcome = fit_one(make_pipeline(Spreading()), X, partial, None, test)
+    np.testing.assert_allclose(outcome.proba, expected, atol=1e-12)
 
 
 def test_where_no_label_reaches_the_classes_are_as_likely_as_elsewhere():

@@ -12,12 +12,13 @@ from sklearn.semi_supervised import LabelSpreading
 from marmix.core.arrays import Array, Ints
 from marmix.engines.rows import slices
 
-_NEIGHBOURS, _DOUBT, _ITERATIONS, _TREES = 7, 0.1, 200, 100
+_NEIGHBOURS, _ITERATIONS, _TREES = 5, 200, 100
+_LITTLE, _DOUBT = 0.01, 0.1  # parts of a neighbour and of a tree that keep probabilities from zero
 _BLOCK = 2**13  # rows predicted together
 
 
 class Spreading(ClassifierMixin, BaseEstimator):
-    """scikit-learn's `LabelSpreading` over nearest neighbours, with a tenth of a neighbour that is the mean of all rows."""
+    """scikit-learn's `LabelSpreading` over nearest neighbours; a hundredth of one more is the mean of all rows."""
 
     converged_ = True
 
@@ -31,7 +32,7 @@ class Spreading(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Array) -> Array:
         """Class probabilities, (n, K)."""
         neighbours = NearestNeighbors(n_neighbors=_NEIGHBOURS).fit(self.X_).kneighbors(X, return_distance=False)
-        proba = sum(self.proba_[one] for one in neighbours.T) + _DOUBT * self.proba_.mean(axis=0)
+        proba = sum(self.proba_[one] for one in neighbours.T) + _LITTLE * self.proba_.mean(axis=0)
         return np.asarray(proba / proba.sum(axis=1, keepdims=True))
 
 

@@ -295,7 +295,9 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         values = {name: getattr(estimator.selection_, field) for name, field in _COMPARISON.items()}
         weights, candidates = values["weights_"], values["estimators_"]
         # spread labels hold all rows, which leave with the file only if the predictions need them
-        kept = {name for name, weight in weights.items() if weight > 0.0 or not isinstance(candidates[name][-1], Spreading)}
+        kept = {
+            name for name, weight in weights.items() if weight > 0.0 or not isinstance(candidates[name][-1], Spreading)
+        }
         for field in ("weights_", "estimators_", "prior_offset_"):
             values[field] = values[field] and {name: one for name, one in values[field].items() if name in kept}
         values["estimators_"] = {name: state_of(one) for name, one in values["estimators_"].items()}

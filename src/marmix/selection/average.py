@@ -83,9 +83,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         Candidates by name: `MARGaussianMixture`, `MARStudentMixture`, `MARLogisticRegression`, `MARKernelClassifier`,
         `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled
         rows. The default is about a dozen, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
-        installed (the extra `boost`), a forest and labels spread over neighbours only for at most 10,000 rows. Features are standardised before candidates that are not pipelines. Candidates see the
-        classes as 0, 1, ... in the order of `classes_`, and columns by number; `delta`, `n_components` and `mechanism_features`
-        may name them.
+        installed (the extra `boost`), a forest and labels spread over neighbours only for at most 10,000 rows. Features are
+        standardised before candidates that are not pipelines. Candidates see the classes as 0, 1, ... in the order of
+        `classes_`, and columns by number; `delta`, `n_components` and `mechanism_features` may name them.
     method : {"average", "pick"}, default="average"
         "pick" keeps only the candidate with the most evidence for it. On most data the average does better.
     cv : int, splitter or iterable of splits, default=5
