@@ -253,7 +253,7 @@ ATTRIBUTES: dict[type, dict[str, Check]] = {  # of estimators that are no Fitted
         "weights_": by_name(number),
         "prior_offset_": optional(by_name(floats("K"))),
         "results_": by_name(of(np.ndarray)),
-        **dict.fromkeys(("score_", "independent_score_"), _numbers(Score)),
+        "score_": _numbers(Score),
         **dict.fromkeys(("comparison_", "rival_comparison_"), _numbers(Gain)),
         "overlap_": _numbers(Overlap),
         "verdict_": _verdict,

@@ -143,10 +143,6 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         model it.
     rival_comparison_ : Gain or None
         The same for the average and the best rival.
-    independent_score_ : Score or None
-        The log-loss of the average as in `score_`, but with q from a random forest and the mean of the rivals as
-        posterior, so that the average is not its own judge; "independent_log_loss" in `results_` is that of each candidate and
-        rival. Needs ``rivals=True``.
     overlap_ : Overlap or None
         How well labelled rows represent the unlabelled ones: the share `no_chance` of rows with practically no chance of a label,
         and the effective number `n_effective` of labelled rows that stand for the unlabelled ones.
@@ -217,7 +213,6 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     score_: Any = FromSelection("score")
     comparison_: Any = FromSelection("comparison")
     rival_comparison_: Any = FromSelection("rival_comparison")
-    independent_score_: Any = FromSelection("independent_score")
     overlap_: Any = FromSelection("overlap")
     verdict_: Any = FromSelection("verdict")
     notes_: Any = FromSelection("sentences")

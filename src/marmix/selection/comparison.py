@@ -30,7 +30,6 @@ from marmix.engines.rows import encoded
 from marmix.estimators.base import entered
 from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.validation import Rule, feature_columns
-from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import JointTable
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
@@ -176,7 +175,6 @@ class Comparison:
     score: Score | None
     comparison: Gain | None
     rival_comparison: Gain | None
-    independent_score: Score | None
     overlap: Overlap | None
     notes: list[Note]
     rivals: Mapping[str, Pipeline] | None = None
@@ -703,17 +701,9 @@ class _Judge(NamedTuple):
 
     def log_loss(self, proba: Array) -> Score:
         """The log-loss for the population."""
-        return self._log_loss(proba, self.q, self.posterior)
-
-    def independent(self, X: NDArray[Any], probas: Sequence[Array], posterior: Array) -> list[Score]:
-        """The log-losses by other posteriors, and with q from a random forest, so that the average is not its own judge."""
-        missing = np.asarray(~self.indicator.any(axis=1))
-        q = flexible_missing_proba(X, missing)[0] if missing.any() else np.zeros(len(X))
-        return [self._log_loss(proba, q, posterior) for proba in probas]
-
-    def _log_loss(self, proba: Array, q: Array, posterior: Any) -> Score:
         classes = np.arange(proba.shape[1])
-        return log_loss(self.indicator, np.maximum(proba, TINY), q, classes=classes, posterior=posterior)
+        return log_loss(self.indicator, np.maximum(proba, TINY), self.q, classes=classes, posterior=self.posterior)
+
 
 
 def _judge(
@@ -758,7 +748,7 @@ def _judged(
         "rival": np.repeat([False, True], [C, rivals]),
         "mechanism": np.append(models, np.zeros(rivals, dtype=bool)),
     }
-    fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "independent_score", "overlap"))
+    fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "overlap"))
     fields |= {"n_features": X.shape[1], "features": training.features, "classes": training.classes}
     fields |= {"preparation": training.preparation}
     fields |= {"estimators": estimators, "prior_offset": None, "results": results, "notes": notes}
@@ -787,11 +777,6 @@ def _judged(
     results |= judge.scores(probas) | {"missing_log_loss": weighed.losses[:, 1]}
     fields |= {"score": judge.log_loss(pool), "overlap": judge.overlap}
     if rivals:
-        *scores, fields["independent_score"] = judge.independent(
-            training.numbers, (*probas, pool), probas[C:].mean(axis=0)
-        )
-        results["independent_log_loss"] = np.array([score.value for score in scores])
-        results["independent_log_loss_stderr"] = np.array([score.stderr for score in scores])
         fields["rival_comparison"] = judge.gain(pool, probas[C + results["log_loss"][C:].argmin()])
     results["weight"] = np.append(weights, np.zeros(rivals))
     fields["weights"] = dict(zip(estimators, weights.tolist(), strict=True))
