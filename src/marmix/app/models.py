@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.app.findings import SetFacts
 from marmix.app.survey import GIVEN, IMPUTED, PREFIX, Rows
-from marmix.audit.classifier import unlabelled_proba
 from marmix.core.arrays import Array
 from marmix.core.labels import most_voted
 from marmix.estimators.logistic import MARLogisticRegression
@@ -24,17 +23,15 @@ from marmix.estimators.mixture import MARGaussianMixture
 from marmix.estimators.student import MARStudentMixture
 from marmix.evaluation.conformal import conformal_sets
 from marmix.evaluation.forests import flexible_missing_proba
-from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
+from marmix.evaluation.prior import prior_of, unlabelled_counts
 from marmix.evaluation.scorer import last_and_rows, missing_proba
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import default_candidates, models_missingness, settled
-from marmix.selection.comparison import SAMPLE, Comparison, compare, refitted
+from marmix.selection.comparison import SAMPLE, Comparison, compare, offsets_of, refitted
 from marmix.selection.held_out import sample_places
 from marmix.tables.preparation import Encoder, numbers_of
 
 Step = Callable[[float, str], object]  # called with the finished share of the work, and what is done next
-
-_SHIFTED = 200_000  # most rows behind the offsets for known class shares
 
 _BLOCK = 65_536  # rows predicted together
 KINDS = {
@@ -220,6 +217,9 @@ def averaged(
     results = {key: column for key, column in it.results.items() if key != "seconds"}  # the same file in every run
     results["weight"] = np.array([weights.get(name, 0.0) for name in results["candidate"].tolist()])
     if len(X) > n_compared:
+        prior = prior_of(cv.prior, it.classes)
+        expected = np.empty(0) if prior is None else unlabelled_counts(prior, labels, it.classes)
+        unlabelled = labels < 0 if labels.ndim == 1 else ~labels.any(axis=1)
         names = refitted(estimators, weights, len(X), leading)
         start, left = monotonic(), (cv.time_limit or np.inf) - float(it.results["seconds"].sum())
         for done, name in enumerate(names):
@@ -228,22 +228,12 @@ def averaged(
             step(done / len(names), name)
             estimators[name] = _refit(estimators[name], X, labels, missing)
             if offsets:
-                offsets[name] = _prior_offset(cv.prior, estimators[name], it.classes, X, labels)
+                offsets |= offsets_of({name: estimators[name]}, X[unlabelled], expected)
     average = clone(cv)
     average.selection_ = replace(
         it, weights=weights, estimators=estimators, prior_offset=offsets, results=results, rivals=None, rows=None
     )
     return average
-
-
-def _prior_offset(known: Any, pipeline: Pipeline, classes: NDArray[Any], X: Array, labels: NDArray[Any]) -> Array:
-    """The offsets of a refitted candidate for the known class shares, from at most so many rows."""
-    z = labels if labels.ndim == 1 else most_voted(labels)
-    places = sample_places(z, seed=0, size=_SHIFTED)
-    prior = prior_of(known, classes)
-    assert prior is not None
-    expected = unlabelled_counts(prior, labels[places], classes)
-    return class_offsets(unlabelled_proba(pipeline, X[places[z[places] < 0]]), expected)
 
 
 def _refit(pipeline: Pipeline, X: Array, labels: NDArray[Any], missing: Any) -> Pipeline:

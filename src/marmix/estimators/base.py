@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,7 +44,14 @@ from marmix.engines import HostRows, Rows, rows_of
 from marmix.engines.checks import check_finite, checked_weights
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
-from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
+from marmix.estimators.validation import (
+    MOST_FEATURES,
+    check_parameters,
+    check_width,
+    component_counts,
+    feature_columns,
+    label_terms,
+)
 from marmix.evaluation.pseudo_labels import NO_CHANCE, inverse_weights
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Inference, require_parameters
@@ -214,6 +221,41 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return state | {"transduction_": to_host(labels)} if on_device(labels) else state
 
     # Fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> Self:
+        """Choose what is "auto", and fit the classifier and the mechanism.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features; NaN if missing, in frames and for boosted trees only. NumPy, pandas, polars; a `numpy.memmap` of any size.
+            Except for boosted trees also a torch or CuPy array, fitted on its device, or a Dask array or dataframe, fitted on
+            its workers; what is "auto" is chosen on the host, by a sample.
+        y : array-like of shape (n,) or (n, K)
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
+            votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
+            the shares of its votes.
+        sample_weight : array-like of shape (n,) or None
+            A row of weight two counts as two rows; in boosted trees, in the loss alone.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._fit(self._validated(X, y, sample_weight, missing))
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters that cannot be used."""
+        check_parameters(self.get_params())
+
+    def _fit(self, training: Training) -> None:
+        """Fit to checked rows."""
+        raise NotImplementedError
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""

@@ -25,7 +25,7 @@ from marmix.core.workers import available
 from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
 from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
-from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
+from marmix.estimators.validation import Rule, check_chosen, feature_columns
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
@@ -210,36 +210,15 @@ class MARBoostingClassifier(MARClassifier):
 
     # Fitting
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None
-    ) -> "MARBoostingClassifier":
-        """Choose rounds and weight if they are not given, and grow the trees.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or the path of a `.npy` file
-            Features, NaN if missing: NumPy, pandas, polars; a `numpy.memmap` of any size.
-        y : array-like of shape (n,) or (n, K)
-            Labels; -1, NaN, None or pandas.NA if missing. With a column for each class, votes or probabilities, zero or NaN in
-            all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
-        sample_weight : array-like of shape (n,) or None
-            A row of weight two counts as two rows in the loss.
-        missing : array-like of bool, shape (n,), or None
-            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
-            labels were asked for since: their labels count, and so does that they had been missing.
-
-        Returns
-        -------
-        self
-        """
-        lightgbm = _lightgbm()
-        check_parameters(self.get_params())
+    def _check_parameters(self) -> None:
+        _lightgbm()
+        super()._check_parameters()
         check_chosen(self.get_params(), "n_estimators", "mechanism_weight")
         if self.n_jobs is not None:
             Rule(Integral, lambda v: v != 0, "None or a whole number other than 0").check("n_jobs", self.n_jobs)
-        X = open_array(X)
-        training = self._validated(X, y, sample_weight, missing)
-        growth = self._growth(lightgbm, training)
+
+    def _fit(self, training: Training) -> None:
+        growth = self._growth(_lightgbm(), training)
         choice = self._choice(growth, training)
         trees, scores = growth.grown(choice.weight, choice.rounds)
         mechanism = profiled(growth.mechanism, scores, growth.rows)
@@ -266,7 +245,6 @@ class MARBoostingClassifier(MARClassifier):
             n_passes=choice.rounds,
             entropy=float(entropy(posterior(scores[:, unlabelled])).value @ growth.rows.counts[unlabelled]),
         )
-        return self
 
     def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
         """Rows with codes in place of categories, and possibly with missing values."""

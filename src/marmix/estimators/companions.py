@@ -10,11 +10,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.semi_supervised import LabelSpreading
 
 from marmix.core.arrays import Array, Ints
-from marmix.engines.rows import slices
 
 _NEIGHBOURS, _ITERATIONS, _TREES = 5, 200, 100
 _LITTLE, _DOUBT = 0.01, 0.1  # parts of a neighbour and of a tree that keep probabilities from zero
-_BLOCK = 2**13  # rows predicted together
 
 
 class Spreading(ClassifierMixin, BaseEstimator):
@@ -64,12 +62,10 @@ class Forest(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Array) -> Array:
         """Class probabilities, (n, K)."""
         proba = np.full((len(X), len(self.classes_)), _DOUBT)
-        for rows in slices(len(X), _BLOCK):
-            x = np.asarray(X[rows], dtype=np.float32)  # as the trees see it
-            each = np.arange(len(x))
-            for root, depth in zip(self.roots_.tolist(), self.depths_.tolist(), strict=True):
-                node = np.full(len(x), root)
-                for _ in range(depth):
-                    node = self.children_[1 * (x[each, self.feature_[node]] > self.threshold_[node]), node]
-                proba[rows] += self.proba_[node]
+        x, rows = np.asarray(X, dtype=np.float32), np.arange(len(X))  # as the trees see them
+        for root, depth in zip(self.roots_.tolist(), self.depths_.tolist(), strict=True):
+            node = np.full(len(x), root)
+            for _ in range(depth):
+                node = self.children_[1 * (x[rows, self.feature_[node]] > self.threshold_[node]), node]
+            proba += self.proba_[node]
         return np.asarray(proba / proba.sum(axis=1, keepdims=True))

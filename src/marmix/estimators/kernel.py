@@ -187,31 +187,11 @@ class MARKernelClassifier(MARClassifier):
     random_state: Any = 0
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARKernelClassifier":
-        """Choose what is "auto", and fit the functions and the mechanism.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or the path of a `.npy` file
-            Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
-            on its device; a Dask array or dataframe, fitted on its workers. A sample is copied to the host for the choice.
-        y : array-like of shape (n,) or (n, K)
-            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
-            votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
-            the shares of its votes.
-        sample_weight : array-like of shape (n,) or None
-            A row of weight two counts as two rows.
-        missing : array-like of bool, shape (n,), or None
-            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
-            labels were asked for since: their labels count, and so does that they had been missing.
-
-        Returns
-        -------
-        self
-        """
+    def _check_parameters(self) -> None:
         check_parameters(self.get_params(), {"C": Rule(Real, lambda v: v > 0, "'auto' or a positive number", "auto")})
         check_chosen(self.get_params(), "C", "gamma", "mechanism_weight")
-        training = self._validated(X, y, sample_weight, missing)
+
+    def _fit(self, training: Training) -> None:
         rng = check_random_state(self.random_state)
         mechanism, fits, folds = self._mechanism(training), None, Folds([], None)
         if self.warm_start and hasattr(self, "model_"):
@@ -244,7 +224,6 @@ class MARKernelClassifier(MARClassifier):
             thetas = {k: fits.coefficients(setting, k) for k in range(len(folds.tests))} | {-1: fit.theta}
             held_out = _held_out(objective, training, thetas, folds.by_row)
         self._finish(fit, objective, training, notes, held_out)
-        return self
 
     def _previous_fit(self, training: Training) -> tuple[KernelFrame, "_Setting", dict[str, Any]]:
         """Axes, settings and starting values of the previous fit."""

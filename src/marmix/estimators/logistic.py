@@ -13,8 +13,7 @@ from marmix.core.frames import Frame
 from marmix.core.linear import LinearScores
 from marmix.core.measures import MeasureLike
 from marmix.core.notes import Note
-from marmix.estimators.base import FromModel, MARClassifier
-from marmix.estimators.validation import check_parameters
+from marmix.estimators.base import FromModel, MARClassifier, Training
 from marmix.fitting.restarts import Search, fit_logistic, runs_off, silent
 
 
@@ -161,32 +160,7 @@ class MARLogisticRegression(MARClassifier):
     random_state: Any = 0
     verbose: int = 0
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None
-    ) -> "MARLogisticRegression":
-        """Fit the coefficients and the mechanism.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or the path of a `.npy` file
-            Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
-            on its device; a Dask array or dataframe, fitted on its workers.
-        y : array-like of shape (n,) or (n, K)
-            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
-            votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
-            the shares of its votes.
-        sample_weight : array-like of shape (n,) or None
-            A row of weight two counts as two rows.
-        missing : array-like of bool, shape (n,), or None
-            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
-            labels were asked for since: their labels count, and so does that they had been missing.
-
-        Returns
-        -------
-        self
-        """
-        check_parameters(self.get_params())
-        training = self._validated(X, y, sample_weight, missing)
+    def _fit(self, training: Training) -> None:
         scale = training.scale
         model = LinearScores(len(scale), len(training.rows.classes), self.degree, float(self.C), training.mean, scale)
         if not model.largest_penalty / float(training.rows.moments.weight.sum()) <= LARGEST**2:
@@ -208,7 +182,6 @@ class MARLogisticRegression(MARClassifier):
         fit = fit_logistic(objective, self._mechanism(training), search)
         without_maximum = np.isinf(self.C) and runs_off(objective, fit.theta, fit.mechanism)
         self._finish(fit, objective, training, [Note("run-off")] if without_maximum else [])
-        return self
 
     def _previous_fit(self, model: LinearScores) -> dict[str, Any]:
         """Starting values from the previous fit, if there is one."""

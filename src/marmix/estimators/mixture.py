@@ -13,7 +13,7 @@ from marmix.core.gaussian import GaussianScores
 from marmix.core.measures import MeasureLike
 from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
-from marmix.estimators.validation import check_parameters, component_counts
+from marmix.estimators.validation import component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
 
@@ -206,30 +206,7 @@ class MARGaussianMixture(MARClassifier):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARGaussianMixture":
-        """Fit the classes and the mechanism.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or the path of a `.npy` file
-            Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
-            on its device; a Dask array or dataframe, fitted on its workers.
-        y : array-like of shape (n,) or (n, K)
-            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
-            votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
-            the shares of its votes.
-        sample_weight : array-like of shape (n,) or None
-            A row of weight two counts as two rows.
-        missing : array-like of bool, shape (n,), or None
-            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
-            labels were asked for since: their labels count, and so does that they had been missing.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        training = self._validated(X, y, sample_weight, missing)
+    def _fit(self, training: Training) -> None:
         counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
         starts.check_columns(training.mean, training.covariance, training.names)
@@ -255,11 +232,6 @@ class MARGaussianMixture(MARClassifier):
         fit = self._search(objective, labelled, self._mechanism(training), search)
         notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))
         self._finish(fit, objective, training, notes + self._tail_notes(model, fit.theta))
-        return self
-
-    def _check_parameters(self) -> None:
-        """Raise ValueError for parameters that cannot be used."""
-        check_parameters(vars(self))
 
     @property
     def _only_squares(self) -> bool:  # type: ignore[override]

@@ -9,7 +9,7 @@ from marmix.core.notes import Note, tail_notes
 from marmix.core.student import DOFS, TAIL_MAX, TAIL_MIN, StudentScores
 from marmix.estimators.base import FromModel
 from marmix.estimators.mixture import MARGaussianMixture
-from marmix.estimators.validation import Rule, check_parameters
+from marmix.estimators.validation import Rule
 from marmix.fitting.restarts import fit_student
 
 
@@ -85,7 +85,7 @@ class MARStudentMixture(MARGaussianMixture):
     _search = staticmethod(fit_student)
 
     def _check_parameters(self) -> None:
-        check_parameters(self.get_params())
+        super()._check_parameters()
         if self.dof not in DOFS:
             Rule(Real, lambda v: v >= 1, "'common', 'by_class' or a number from 1 on").check("dof", self.dof)
         if self.solver == "ecm":

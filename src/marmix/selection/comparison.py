@@ -216,7 +216,7 @@ class Comparison:
         shares, old = label_shares(self.rows.labels, np.arange(len(self.classes))), np.array([*self.weights.values()])
         shares[rows] = labels
         k = int(labels.any(axis=1).sum())
-        new = self.rows.evidence(shares).average(np.array([self.rows.probas[name] for name in self.weights])).weights
+        new = self.rows.evidence(shares).average(np.array([self.rows.probas[name] for name in self.weights]))
         return dict(zip(self.weights, ((k * new + AUDIT_PRIOR * old) / (k + AUDIT_PRIOR)).tolist(), strict=True))
 
     def average(self, method: str, X: NDArray[Any]) -> Array:
@@ -366,7 +366,8 @@ def compare(
             if monotonic() < deadline:
                 estimators[name] = fit_one(settled(estimators[name]), *rest).estimator or estimators[name]
     if expected is not None:
-        result = replace(result, prior_offset=_offsets(training, estimators, expected))
+        unlabelled = training.rows(np.flatnonzero(training.z < 0))
+        result = replace(result, prior_offset=offsets_of(estimators, unlabelled.X, expected, unlabelled.counts))
     assert result.rows is not None
     digest, imputed = digest_of(training.X, training.labels), _transduction(result, training)
     rows = result.rows._replace(transduction=imputed, labels=training.labels, digest=digest)
@@ -392,14 +393,14 @@ def _verdict(it: Comparison, rows: OfRows) -> Verdict | None:
     return verdict(grounds if it.joint is None else grounds.with_table(it.joint))
 
 
-def _offsets(training: Training, estimators: Mapping[str, Pipeline], expected: Array) -> dict[str, Array]:
-    """The constants that give each candidate the known class shares."""
-    without = training.z < 0
-    weight = None if training.weight is None else training.weight[without]
-    probas = {
-        name: values_of(pipeline, "unlabelled_proba", training.X[without]) for name, pipeline in estimators.items()
+def offsets_of(
+    estimators: Mapping[str, Pipeline], X: NDArray[Any], expected: Array, counts: Array | None = None
+) -> dict[str, Array]:
+    """The constants that give each candidate the expected numbers of classes in unlabelled rows."""
+    return {
+        name: class_offsets(values_of(pipeline, "unlabelled_proba", X), expected, counts)
+        for name, pipeline in estimators.items()
     }
-    return {name: class_offsets(proba, expected, weight) for name, proba in probas.items()}
 
 
 def refitted(
@@ -631,7 +632,7 @@ class _Weighed(NamedTuple):
     def without(self, models: NDArray[np.bool_], held: Array) -> Array:
         """Weights of the average of the candidates without a mechanism."""
         weights = np.zeros(len(models))
-        weights[~models] = self.evidence.average(held[~models]).weights
+        weights[~models] = self.evidence.average(held[~models])
         return weights
 
 
@@ -646,13 +647,13 @@ def _weighed(
     v, m = linear_predictor(X, training.missing, counts, folds), training.missing
     evidence_of = partial(Evidence, counts=counts, v=v, tested=tested, missing=m)
     evidence = evidence_of(training.labels)
-    average, mechanism = evidence.average(probas[: len(estimators)])
+    average = evidence.average(probas[: len(estimators)])
     tau, notes = np.einsum("c,cnk->nk", average, probas[: len(estimators)]), list[Note]()
-    missing = np.empty(len(z))
+    mechanism, missing = evidence.mechanism(tau), np.empty(len(z))
     if mechanism is None or len(tested) < len(z):
         missing = _missing_rate(training, estimators)
     if mechanism is not None:
-        missing[tested] = evidence.missing_proba(tau, evidence.mechanism(tau))[tested]
+        missing[tested] = evidence.missing_proba(tau, mechanism)[tested]
         if any(map(models_missingness, estimators.values())) and evidence.gain(tau) < _LEAST_GAIN:
             notes.append(Note("no-support"))
     losses = np.array([evidence.losses(proba) for proba in probas])
@@ -703,7 +704,6 @@ class _Judge(NamedTuple):
         """The log-loss for the population."""
         classes = np.arange(proba.shape[1])
         return log_loss(self.indicator, np.maximum(proba, TINY), self.q, classes=classes, posterior=self.posterior)
-
 
 
 def _judge(

@@ -11,7 +11,7 @@ values. It explains what is missing on one side of the features, or at their end
 candidates that bend their uncertainty towards that side would win.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,6 @@ LEAST = 0.01
 # Penalties of the linear predictor of the missing indicator, of which held-out rows choose one.
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
 _MOST_CURVED = 100  # features of which squares and absolute values are used too
-
-
-class Average(NamedTuple):
-    """Weights of candidates in an average, and the mechanism that explains the missing indicators by its uncertainty."""
-
-    weights: Array  # (C,)
-    mechanism: Mechanism | None  # with v as a covariate; None if no label is missing
 
 
 class Evidence:
@@ -151,8 +144,8 @@ class Evidence:
         p = self._sorted(proba)
         return self._loglik(p) - self._loglik(np.full_like(p, 1.0 / len(p)))
 
-    def average(self, probas: Array) -> Average:
-        """Weights pi of candidates under which their average ``sum_c pi_c p_c`` has the most evidence for it.
+    def average(self, probas: Array) -> Array:
+        """Weights pi (C,) of candidates under which their average ``sum_c pi_c p_c`` has the most evidence for it.
 
         A Dirichlet prior for equal weights counts as `PRIOR_ROWS` labelled rows, the missing indicators count by `MISSING`, and
         labelled rows represent all rows (see `_represented`). The objective is maximised over the weights and the mechanism
@@ -197,7 +190,7 @@ class Evidence:
             vector = minimize(objective, vector, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}).x
         pi = np.exp(vector[:candidates] - np.logaddexp.reduce(vector[:candidates]))
         pi[pi < min(LEAST, pi.max())] = 0.0
-        return Average(pi / pi.sum(), None if start is None else start.moved(vector[candidates:]))
+        return np.asarray(pi / pi.sum())
 
     def missing_proba(self, proba: Array, mechanism: Mechanism | None) -> Array:
         """Probability that the label of each tested row is missing, (n,), given held-out probabilities (n, K)."""
