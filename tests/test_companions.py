@@ -45,6 +45,14 @@ def test_labels_spread_as_in_scikit_learn_except_for_the_mean_of_all_rows():
     np.testing.assert_allclose(ours.predict_proba(fresh), expected, atol=1e-12)
 
 
+def test_trees_see_64_of_many_features_at_a_split():
+    X, y, _ = rows()
+    X = np.hstack([X, np.random.default_rng(1).normal(size=(len(X), 98))])
+    theirs = ExtraTreesClassifier(100, max_features=64, random_state=0).fit(X, y)
+    expected = (100 * theirs.predict_proba(X) + 0.1) / (100 + 0.1 * 3)
+    np.testing.assert_allclose(Forest().fit(X, y).predict_proba(X), expected, atol=1e-12)
+
+
 def test_held_out_labels_are_spread_to_from_all_other_rows():
     X, _, partial = rows(n=120)
     test = np.arange(0, 120, 4)

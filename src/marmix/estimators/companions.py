@@ -11,7 +11,7 @@ from sklearn.semi_supervised import LabelSpreading
 
 from marmix.core.arrays import Array, Ints
 
-_NEIGHBOURS, _ITERATIONS, _TREES = 5, 200, 100
+_NEIGHBOURS, _ITERATIONS, _TREES, _FEATURES = 5, 200, 100, 64
 _LITTLE, _DOUBT = 0.01, 0.1  # parts of a neighbour and of a tree that keep probabilities from zero
 
 
@@ -35,7 +35,7 @@ class Spreading(ClassifierMixin, BaseEstimator):
 
 
 class Forest(ClassifierMixin, BaseEstimator):
-    """scikit-learn's `ExtraTreesClassifier` with all features at every split, and a tenth of a tree added to every class.
+    """scikit-learn's `ExtraTreesClassifier` with up to 64 features at every split, and a tenth of a tree added to every class.
 
     Its nodes are arrays, the trees one after the other; a leaf is its own child.
     """
@@ -44,7 +44,8 @@ class Forest(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Array, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Forest":
         """Grow the trees."""
-        forest = ExtraTreesClassifier(_TREES, max_features=None, random_state=0).fit(X, y, sample_weight)
+        columns = min(np.shape(X)[1], _FEATURES)
+        forest = ExtraTreesClassifier(_TREES, max_features=columns, random_state=0).fit(X, y, sample_weight)
         trees = [tree.tree_ for tree in forest.estimators_]
         first = np.cumsum([0, *(tree.node_count for tree in trees)])
 
