@@ -42,8 +42,9 @@ _LEAF = 20
 # With 10 or 11 classes they got no weight.
 _PENALTY, _MOST_CLASSES = 10.0, 6
 
-# Most iterations of a crowded logistic regression with a mechanism: it climbs slowly, and predicts no better for it.
-_MOST_ITERATIONS = 100
+# Most iterations of a crowded logistic regression with a mechanism, which climbs slowly and predicts no better for it, and of
+# mixtures: where the classes are no Gaussians they took a thousand, for no weight in the average.
+_MOST_ITERATIONS, _MOST_OF_MIXTURES = 100, 200
 # Number of features above which slow candidates are fewer still, and the number of features that a tree then sees.
 _MANY_FEATURES, _FEATURES_OF_TREE = 1000, 300
 # Most trees of crowded boosting over all its rounds, and fewest rounds.
@@ -128,7 +129,8 @@ def default_candidates(
         if n_features <= min(_MOST_FULL, n_labelled // (_LABELS * n_classes)):
             structures.append("full")
         for structure in structures:
-            start: dict[str, Any] = {"covariance_type": structure, "n_init": 1}  # higher maxima did not predict better
+            start: dict[str, Any] = {"covariance_type": structure, "max_iter": _MOST_OF_MIXTURES}
+            start |= {"n_init": 1}  # higher maxima did not predict better
             grid[f"mixture, {structure}, ignored"] = MARGaussianMixture(**start, **ignoring)
             grid[f"mixture, {structure}, mechanism"] = MARGaussianMixture(**start, **mechanism)
     if kind == "kernel" or (kind == "auto" and n_classes <= _MOST_CLASSES):
