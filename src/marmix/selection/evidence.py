@@ -221,11 +221,12 @@ def linear_predictor(
     rate = float(w @ missing / w.sum())
     best = np.inf
     v = np.full(len(missing), np.log(rate / (1.0 - rate)))
+    solver = "newton-cholesky" if x.shape[1] <= 3 * _MOST_CURVED else "lbfgs"
+    models = [LogisticRegression(max_iter=200, solver=solver, warm_start=True) for _ in folds]
     for C in _PENALTIES:
         eta = np.full(len(missing), np.log(rate / (1.0 - rate)))
-        for train, test in zip(trains, folds, strict=True):
-            model = LogisticRegression(C=C, max_iter=200).fit(x[train], missing[train], w[train])
-            eta[test] = model.decision_function(x[test])
+        for model, train, test in zip(models, trains, folds, strict=True):
+            eta[test] = model.set_params(C=C).fit(x[train], missing[train], w[train]).decision_function(x[test])
         loss = float(w @ (np.logaddexp(0.0, eta) - missing * eta))
         if loss < best:
             best, v = loss, eta
