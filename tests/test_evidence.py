@@ -144,7 +144,7 @@ def test_the_linear_predictor_finds_the_feature_that_drives_the_missingness_and_
 
 
 def test_a_candidate_that_hardly_adds_anything_has_no_weight():
-    probas, z, rng = problem(n=2000)
-    noise = rng.dirichlet([0.3, 0.3], size=2000)
+    probas, z, rng = problem(n=6000)
+    noise = rng.dirichlet([0.3, 0.3], size=6000)
     weights = Evidence(z).average(np.concatenate([probas[:1], noise[None]]))
     np.testing.assert_array_equal(weights, [1.0, 0.0])
