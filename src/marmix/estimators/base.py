@@ -346,14 +346,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 f"The fit did not converge: {fit.reason}. Raise max_iter, try n_init, or simplify the model "
                 "(fewer parameters, a fixed shape).",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._hold(
             training,
             fit.mechanism,
             [*notes, *maxima_notes(fit.maxima)],
             held_out,
-            4,
+            5,
             score_model=objective.model,
             theta=fit.theta,
             frame=objective.engine.frame,
@@ -373,7 +373,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         mechanism: Mechanism | None,
         notes: Iterable[Note],
         held_out: Array | None,
-        stacklevel: int = 3,
+        stacklevel: int = 4,
         **fields: Any,
     ) -> None:
         """Set the fitted attributes, from these fields of the model and the rows, and warn of its notes."""

@@ -196,7 +196,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     >>> max(clf.weights_, key=clf.weights_.get)    # the candidate with most evidence for it
     'modelled'
     >>> clf.comparison_.sentence().split(" (")[0]
-    'No evidence that modelling the missingness helps here: estimated log-loss 0.197 with it, 0.249 without'
+    'No evidence that modelling the missingness helps here: estimated log-loss 0.197 with it, 0.246 without'
     >>> clf.verdict_.state
     'not verified'
     """
