@@ -70,7 +70,8 @@ def claims(path):
     }
     for label, style in keys.items():
         ax.plot([], [], label=label, **style)
-    ax.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 230), ylim=(len(names) - 0.5, -0.5))
+    ax.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
+    ax.set_xlim(left=0)
     ax.set_title(f"Wrong labels among {n} masses that the radiologist left open", loc="left", fontsize=12, pad=10)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0, labelsize=10)
