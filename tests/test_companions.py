@@ -90,3 +90,9 @@ def test_rows_over_which_labels_spread_leave_with_a_file_only_if_predictions_nee
     loaded = load(tmp_path / "model.marmix")
     assert list(loaded.estimators_) == ["on"]
     np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+
+
+def test_labels_that_spread_take_no_weights_and_are_left_out_of_rows_that_have_some():
+    X, _, partial = rows(n=400)
+    fits = (MARClassifierCV(cv=2).fit(X, partial, weight) for weight in (None, np.ones(400)))
+    assert ["label spreading" in clf.weights_ for clf in fits] == [True, False]

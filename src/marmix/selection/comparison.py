@@ -481,6 +481,8 @@ def _pipelines(settings: Any, training: Training) -> tuple[dict[str, Pipeline], 
         categories = training.encoder is not None and any(training.encoder.levels or ())
         constant = bool((np.ptp(training.numbers, axis=0) == 0.0).any())
         grid = default_candidates(K, n, d, n_labelled=labelled, categories=categories or constant)
+        if training.weight is not None:  # which labels that spread do not take
+            grid.pop("label spreading", None)
     if not grid:
         raise ValueError("estimators is empty: name at least one candidate.")
     rivals = default_rivals(K, d, crowded(K, d, labelled)) if settings.rivals else {}
