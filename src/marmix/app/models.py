@@ -110,9 +110,9 @@ def candidate_in_words(estimator: Any) -> str:
     return str(estimator.model_.score_model.words) if hasattr(estimator, "model_") else KINDS.get(kind, kind)
 
 
-def rows_of(estimator: Any) -> int:
-    """Number of rows that a model was fitted to; 0 if it does not say."""
-    return round(estimator.model_.total_weight) if hasattr(estimator, "model_") else 0
+def rows_of(estimator: Any) -> int | None:
+    """Number of rows that a model was fitted to; None if it does not say."""
+    return round(estimator.model_.total_weight) if hasattr(estimator, "model_") else None
 
 
 def missingness_in_words(estimator: Any) -> str:
