@@ -8,9 +8,11 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelSpreading
 
-from marmix import MARClassifierCV, MARLogisticRegression, load, save
+from marmix import Audit, MARClassifierCV, MARLogisticRegression, load, save
 from marmix.app.models import Model
 from marmix.estimators.companions import Forest, Spreading
+from marmix.persistence.format import ContainerError
+from marmix.persistence.models import estimator_of, state_of
 from marmix.selection.average import TOO_MANY
 from marmix.selection.candidates import fit_one
 
@@ -90,6 +92,33 @@ def test_rows_over_which_labels_spread_leave_with_a_file_only_if_predictions_nee
     loaded = load(tmp_path / "model.marmix")
     assert list(loaded.estimators_) == ["on"]
     np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("depths_", 10**9), ("children_", 10**6), ("children_", 0), ("feature_", 7), ("roots_", -1), ("proba_", -1.0)],
+)
+def test_a_file_of_trees_that_lead_nowhere_is_refused(name, value):
+    X, y, _ = rows()
+    forest = Forest().fit(X, y)
+    state = state_of(forest)
+    np.testing.assert_array_equal(estimator_of(state).predict(X), forest.predict(X))
+    state["fitted"][name] = np.full_like(state["fitted"][name], value)
+    with pytest.raises(ContainerError, match="Forest"):
+        estimator_of(state)
+
+
+def test_candidates_that_an_audit_revives_count_in_what_it_learns():
+    X, truth, partial = rows(n=300)
+    candidates = {"spread": Spreading(), "forest": Forest(), "on": MARLogisticRegression()}
+    clf = MARClassifierCV(estimators=candidates, cv=2).fit(X, partial)
+    clf.selection_ = replace(clf.selection_, weights={"spread": 0.0, "forest": 0.0, "on": 1.0})
+    audit = Audit(clf, X, partial, n=60)
+    result = audit.record(truth[audit.rows])
+    assert result.classifier.estimator.weights_["spread"] > 0.0
+    other = np.setdiff1d(np.flatnonzero(partial < 0), audit.rows)
+    learnt = result.classifier.unlabelled_proba(X)[other]
+    np.testing.assert_array_equal(result.transduction[other], clf.classes_[learnt.argmax(axis=1)])
 
 
 def test_labels_that_spread_take_no_weights_and_are_left_out_of_rows_that_have_some():

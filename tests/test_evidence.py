@@ -143,6 +143,14 @@ def test_the_linear_predictor_finds_the_feature_that_drives_the_missingness_and_
     assert linear_predictor(X, np.zeros(800, dtype=int), None, folds) is None
 
 
+def test_labels_that_were_all_asked_for_count_alike():
+    probas, z, rng = problem(n=600)
+    missing, known = z < 0, np.where(z < 0, rng.integers(2, size=600), z)
+    plain, asked = Evidence(known), Evidence(known, missing=missing)
+    p = asked._sorted(probas[0])
+    np.testing.assert_allclose(asked._represented(p, asked.mechanism(probas[0])), plain.counts)
+
+
 def test_a_candidate_that_hardly_adds_anything_has_no_weight():
     probas, z, rng = problem(n=6000)
     noise = rng.dirichlet([0.3, 0.3], size=6000)

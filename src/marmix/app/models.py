@@ -219,7 +219,7 @@ def averaged(
     if len(X) > n_compared:
         prior = prior_of(cv.prior, it.classes)
         expected = np.empty(0) if prior is None else unlabelled_counts(prior, labels, it.classes)
-        unlabelled = labels < 0 if labels.ndim == 1 else ~labels.any(axis=1)
+        unlabelled = X[labels < 0 if labels.ndim == 1 else ~labels.any(axis=1)] if offsets else X[:0]
         names = refitted(estimators, weights, len(X), leading)
         start, left = monotonic(), (cv.time_limit or np.inf) - float(it.results["seconds"].sum())
         for done, name in enumerate(names):
@@ -228,7 +228,7 @@ def averaged(
             step(done / len(names), name)
             estimators[name] = _refit(estimators[name], X, labels, missing)
             if offsets:
-                offsets |= offsets_of({name: estimators[name]}, X[unlabelled], expected)
+                offsets |= offsets_of({name: estimators[name]}, unlabelled, expected)
     average = clone(cv)
     average.selection_ = replace(
         it, weights=weights, estimators=estimators, prior_offset=offsets, results=results, rivals=None, rows=None

@@ -423,10 +423,11 @@ class Audit:
         audited, labels = self._drawn[: len(self._labels)], self._labels
         if not averages(self.clf, self._X, self._y):
             return self.clf, self._proba, self._proba[audited]
-        names, candidates = candidate_proba(self.clf, self._X)
-        candidates = candidates[:, self._missing]
         clfs = [reweighted(self.clf, self.rows[: len(labels)][part], labels[part]) for part in parts(len(labels))]
-        weights = np.array([[clf.weights_[name] for name in names] for clf in clfs])
+        weights = np.array([[*clf.weights_.values()] for clf in clfs])
+        used = np.flatnonzero(weights.any(axis=0))  # some had no weight before the audit
+        names = [[*self.clf.weights_][place] for place in used]
+        weights, candidates = weights[:, used], candidate_proba(self.clf, self._X, names)[:, self._missing]
         everywhere = np.einsum("c,cnk->nk", weights[0], candidates)
         return clfs[0], everywhere, np.einsum("fc,cnk->fnk", weights, candidates[:, audited])
 

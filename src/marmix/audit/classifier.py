@@ -25,10 +25,9 @@ def averages(clf: Any, X: Any, y: Any) -> bool:
     return rows is not None and rows.evidence is not None and bool(clf.fitted_to(X, y))
 
 
-def candidate_proba(clf: Any, X: Any) -> tuple[list[str], Array]:
-    """The candidates of positive weight in an average, and their class probabilities (C, n, K) of rows without a label."""
-    names = [name for name, weight in clf.weights_.items() if weight > 0.0]
-    return names, np.array([unlabelled_proba(_with(clf, weights={name: 1.0}), X) for name in names])
+def candidate_proba(clf: Any, X: Any, names: list[str]) -> Array:
+    """Class probabilities (C, n, K) of rows without a label by these candidates of an average."""
+    return np.array([unlabelled_proba(_with(clf, weights={name: 1.0}), X) for name in names])
 
 
 def reweighted(clf: Any, rows: Any, labels: Array) -> Any:

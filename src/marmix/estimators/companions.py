@@ -15,7 +15,15 @@ _NEIGHBOURS, _ITERATIONS, _TREES, _FEATURES = 5, 200, 100, 64
 _LITTLE, _DOUBT = 0.01, 0.1  # parts of a neighbour and of a tree that keep probabilities from zero
 
 
-class Spreading(ClassifierMixin, BaseEstimator):
+class _Companion(ClassifierMixin, BaseEstimator):
+    """Predicts the most probable class."""
+
+    def predict(self, X: Array) -> Any:
+        """The most probable class of each row."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class Spreading(_Companion):
     """scikit-learn's `LabelSpreading` over nearest neighbours; a hundredth of one more is the mean of all rows."""
 
     converged_ = True
@@ -34,7 +42,7 @@ class Spreading(ClassifierMixin, BaseEstimator):
         return np.asarray(proba / proba.sum(axis=1, keepdims=True))
 
 
-class Forest(ClassifierMixin, BaseEstimator):
+class Forest(_Companion):
     """scikit-learn's `ExtraTreesClassifier` with up to 64 features at every split, and a tenth of a tree added to every class.
 
     Its nodes are arrays, the trees one after the other; a leaf is its own child.

@@ -53,6 +53,8 @@ def to_sklearn(model: Any) -> Any:
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         return _pipeline(model)
+    if not hasattr(model, "preparation_"):
+        raise ValueError(f"to_sklearn converts the estimators of marmix, which {type(model).__name__} is not.")
     if model.preparation_ is not None:
         raise ValueError(
             "scikit-learn has no counterpart of preparation_: fit to the numbers that "

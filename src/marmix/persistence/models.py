@@ -334,7 +334,24 @@ def estimator_of(state: Any) -> Any:
     for key, value in attributes.items():
         if key in values:
             setattr(estimator, key, value)
+    if isinstance(estimator, (Forest, Spreading)) and not _sound(estimator):
+        raise ContainerError(f"the arrays of {kind.__name__} do not fit together.")
     return estimator
+
+
+def _sound(estimator: Any) -> bool:
+    """Whether trees lead from their roots to leaves and split features, and probabilities are none."""
+    sound = bool((estimator.proba_ >= 0.0).all() and estimator.proba_.any())
+    if not isinstance(estimator, Forest):
+        return sound
+    nodes, children = np.arange(len(estimator.feature_)), estimator.children_
+    ranges = (
+        (estimator.roots_, len(nodes)),
+        (estimator.depths_, len(nodes)),
+        (estimator.feature_, estimator.n_features_in_),
+    )
+    within = all(((values >= 0) & (values < end)).all() for values, end in ranges)
+    return sound and within and len(children) == 2 and bool(((children >= nodes) & (children < len(nodes))).all())
 
 
 def input_of(model: Any) -> dict[str, Any]:
