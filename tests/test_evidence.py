@@ -156,3 +156,11 @@ def test_a_candidate_that_hardly_adds_anything_has_no_weight():
     noise = rng.dirichlet([0.3, 0.3], size=6000)
     weights = Evidence(z).average(np.concatenate([probas[:1], noise[None]]))
     np.testing.assert_array_equal(weights, [1.0, 0.0])
+
+
+def test_missing_labels_without_weight_leave_the_labelled_rows_as_they_are():
+    probas, z, _ = problem(n=200)
+    evidence = Evidence(z, 1.0 * (z >= 0))
+    p = evidence._sorted(probas[0])
+    represented = evidence._represented(p, evidence.mechanism(probas[0]))
+    np.testing.assert_allclose(represented, evidence.counts[: evidence.labelled])

@@ -217,18 +217,17 @@ def averaged(
     results = {key: column for key, column in it.results.items() if key != "seconds"}  # the same file in every run
     results["weight"] = np.array([weights.get(name, 0.0) for name in results["candidate"].tolist()])
     if len(X) > n_compared:
-        prior = prior_of(cv.prior, it.classes)
-        expected = np.empty(0) if prior is None else unlabelled_counts(prior, labels, it.classes)
-        unlabelled = X[labels < 0 if labels.ndim == 1 else ~labels.any(axis=1)] if offsets else X[:0]
-        names = refitted(estimators, weights, len(X), leading)
+        names, again = refitted(estimators, weights, len(X), leading), dict[str, Pipeline]()
         start, left = monotonic(), (cv.time_limit or np.inf) - float(it.results["seconds"].sum())
         for done, name in enumerate(names):
             if monotonic() - start > left:  # the others keep their fits to the sample
                 break
             step(done / len(names), name)
-            estimators[name] = _refit(estimators[name], X, labels, missing)
-            if offsets:
-                offsets |= offsets_of({name: estimators[name]}, unlabelled, expected)
+            again[name] = _refit(estimators[name], X, labels, missing)
+        estimators |= again
+        if (prior := prior_of(cv.prior, it.classes)) is not None and offsets:
+            without = labels < 0 if labels.ndim == 1 else ~labels.any(axis=1)
+            offsets |= offsets_of(again, X[without], unlabelled_counts(prior, labels, it.classes))
     average = clone(cv)
     average.selection_ = replace(
         it, weights=weights, estimators=estimators, prior_offset=offsets, results=results, rivals=None, rows=None

@@ -340,7 +340,7 @@ def estimator_of(state: Any) -> Any:
 
 
 def _sound(estimator: Any) -> bool:
-    """Whether trees lead from their roots to leaves and split features, and probabilities are none."""
+    """Whether no probability is negative, and trees have nodes that follow their parents and split features that exist."""
     sound = bool((estimator.proba_ >= 0.0).all() and estimator.proba_.any())
     if not isinstance(estimator, Forest):
         return sound

@@ -125,9 +125,9 @@ class Evidence:
         w = self.counts[: self.labelled]
         if mechanism is None:
             return w
-        still = (
-            self.counts[self.labelled :].sum() / self.counts[self.given :].sum()
-        )  # of those that were missing at first
+        still = self.counts[self.labelled :].sum() / max(
+            self.counts[self.given :].sum(), TINY
+        )  # without a label, if at first
         q = still * mechanism.missing_proba_of(self._drivers(p))[: self.labelled]
         represented = w / (1.0 - np.minimum(q, Q_MAX))
         return represented * (w.sum() / represented.sum())
