@@ -125,9 +125,8 @@ class Evidence:
         w = self.counts[: self.labelled]
         if mechanism is None:
             return w
-        still = self.counts[self.labelled :].sum() / max(
-            self.counts[self.given :].sum(), TINY
-        )  # without a label, if at first
+        # of the rows without a label at first, some have been asked since
+        still = self.counts[self.labelled :].sum() / max(self.counts[self.given :].sum(), TINY)
         q = still * mechanism.missing_proba_of(self._drivers(p))[: self.labelled]
         represented = w / (1.0 - np.minimum(q, Q_MAX))
         return represented * (w.sum() / represented.sum())
